@@ -5,11 +5,11 @@ and how much of them it computes with its own operators.
     python bench/anyones_models.py check DIR [--loopegg build/src/cli/loopegg] [--compile] [--go-on] [--table FILE.md]
 
 Weights are drawn at random, so nothing is downloaded. Batch statistics and parameters that would begin as one number (heads of zeros, layer scales of
-1e-6) are drawn too, so that a wrong branch shows. Every exported model lies in a folder of its own, as PyTorch writes it, with an input x.npy and the
+1e-6) are drawn too, so that a wrong branch shows. Every exported model is in a folder of its own, as PyTorch writes it, with an input x.npy and the
 output y.npy of ONNX Runtime. timm's models get 64 pixels where they take any image, and their own size elsewhere. Needs torch, torchvision, timm, onnx,
 onnxscript, onnxruntime, and transformers for its set.
 
-'check' writes what it found into DIR/checked.json after each model. With --go-on, models that stand there are not checked again. 'check' ends with 1 when a
+'check' writes what it found into DIR/checked.json after each model. With --go-on, models that are there are not checked again. 'check' ends with 1 when a
 model was not read, was not run, was wrong, or has a convolution or product that loopegg does not compute with its own operators.
 """
 import argparse

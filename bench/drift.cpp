@@ -1,4 +1,4 @@
-// Writes random nests as TVM modules (JSON) beside what our own lowering and code generation make of them; drift.py builds the same
+// Writes random nests as TVM modules (JSON) next to what our own lowering and code generation make of them; drift.py builds the same
 // modules with TVM's Python and compares the texts.
 //   bench_drift FOLDER [COUNT]
 #include <cstdio>

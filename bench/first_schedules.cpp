@@ -1,7 +1,7 @@
 // How good the order is in which schedules are extracted: measures many of every distinct site of a model and says how much longer than the best
 // the first takes, and the best of the first three. The best of many times is also the luckiest. So the first three and the five best are timed again, in
-// turns, and only these times are told.
-//   bench_first_schedules [MODEL] [SCHEDULES] [TRIED] [TIMES]    TRIED: at most so many of SCHEDULES, evenly taken beside the first three
+// turns, and only these times are reported.
+//   bench_first_schedules [MODEL] [SCHEDULES] [TRIED] [TIMES]    TRIED: at most so many of SCHEDULES, evenly taken in addition to the first three
 //                                                                TIMES: all times go to this file, for bench_fit_cpu_costs
 #include <algorithm>
 #include <cstdio>

@@ -1,4 +1,4 @@
-// Fits the costs of cpu_costs.hpp to measured schedules, and tells how good the first schedule is by costs that were fitted to the other networks.
+// Fits the costs of cpu_costs.hpp to measured schedules, and shows how good the first schedule is by costs that were fitted to the other networks.
 //   bench_fit_cpu_costs TIMES...    each file holds the times of one network (bench_first_schedules MODEL SCHEDULES TRIED TIMES)
 #include <algorithm>
 #include <cmath>

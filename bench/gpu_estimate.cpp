@@ -1,4 +1,4 @@
-// How good the estimate of GPU schedules is, beside the times of a bundle that ran: for every nest of the bundle, what the schedule that the estimate
+// How good the estimate of GPU schedules is, compared with the times of a bundle that ran: for every nest of the bundle, what the schedule that the estimate
 // puts first takes over the fastest one, and what the estimate says over what was measured.
 //   bench_gpu_estimate BUNDLE TARGET        BUNDLE has its index.json and results.txt
 #include <algorithm>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The times of a bundle's convolutions beside cuDNN's, as the rows of a table.
+"""The times of a bundle's convolutions compared with cuDNN's, as the rows of a table.
 
     gpu_table.py BUNDLE PEERS.json     BUNDLE has its results.txt; gpu_peers.py wrote PEERS.json in the same call
 

@@ -1,15 +1,21 @@
-"""Compares times on a machine whose speed changes by the minute: contestants take turns, so that each has its share of good and bad minutes."""
+#!/usr/bin/env python3
+"""Times compiled networks interleaved, each in its own process, and prints median, interquartile range and the ratio to the first. The speed of a machine changes
+by the minute, and interleaving gives every network its share of good and bad minutes.
+
+    .deps/peers/bin/python3 bench/interleaved.py out/original out [FOLDER ...] [--rounds 40]
+
+FOLDER is what `loopegg compile` wrote, or a run's out folder, or the `original` inside it.
+"""
+import argparse
 import ctypes
 import json
 import multiprocessing
 import os
 import random
-import signal
 import statistics
-import subprocess
 import time
 
-RUNS_A_TURN = 6
+RUNS_PER_TURN = 6
 WARM_SECONDS = 0.5   # compiled networks try numbers of threads in their first runs
 
 
@@ -45,7 +51,7 @@ class Ours:
             raise RuntimeError("the compiled network failed")
 
 
-def contestant(make, arguments, pipe, clock):
+def contestant(make, arguments, pipe, timer):
     entrant = make(*arguments)
     ready = time.monotonic() + WARM_SECONDS
     for _ in range(3):
@@ -55,22 +61,22 @@ def contestant(make, arguments, pipe, clock):
     pipe.send([])
     while pipe.recv():
         times = []
-        for _ in range(RUNS_A_TURN):
-            begin = clock()
+        for _ in range(RUNS_PER_TURN):
+            begin = timer()
             entrant.run()
-            times.append(1000 * (clock() - begin))
+            times.append(1000 * (timer() - begin))
         pipe.send(times[1:])
 
 
-def in_turns(entrants, rounds, clock=time.perf_counter):
-    """The times in milliseconds of each (make, arguments), taken in turns. Every contestant has a process of its own and runs only in its turn, so that no one's spinning
-    threads take another's core; a turn is a few runs of which the first is not counted. time.process_time as the clock counts the processor time of those who run in
-    one thread, which others on the machine change little."""
+def interleave(entrants, rounds, timer=time.perf_counter):
+    """The times in milliseconds of each (make, arguments). Every contestant has its own process and runs only in its turn, so that its spinning threads take no core
+    from another. A turn is a few runs, of which the first does not count. With time.process_time as the timer, the times are processor time, which other
+    programs change little, for contestants that run in one thread."""
     context = multiprocessing.get_context("spawn")
     pipes, processes, times = [], [], [[] for _ in entrants]
     for make, arguments in entrants:
         mine, theirs = context.Pipe()
-        process = context.Process(target=contestant, args=(make, arguments, theirs, clock), daemon=True)
+        process = context.Process(target=contestant, args=(make, arguments, theirs, timer), daemon=True)
         process.start()
         theirs.close()
         pipes.append(mine), processes.append(process)
@@ -98,30 +104,15 @@ def words(s):
     return f"{s['median_ms']:9.3f} ms (iqr {s['iqr_ms']:.3f}, n {s['n']})"
 
 
-def commands_in_turns(commands, seconds=5):
-    """Runs commands (words, environment, file for what they print) all together, but never two at once: each has so many seconds, then stands still while the next has its own.
-    How many seconds each had until it ended, and its exit code."""
-    had, running = [0.0] * len(commands), {}
-    try:
-        waiting = list(range(len(commands)))
-        while waiting:
-            for i in list(waiting):
-                command, environment, out = commands[i]
-                begin = time.monotonic()
-                if i in running:
-                    os.killpg(running[i].pid, signal.SIGCONT)
-                else:
-                    with open(out, "w") as file:
-                        running[i] = subprocess.Popen(command, env=environment, stdout=file, stderr=subprocess.STDOUT, start_new_session=True)   # a group: its workers stand still with it
-                try:
-                    running[i].wait(seconds)
-                    waiting.remove(i)
-                except subprocess.TimeoutExpired:
-                    if len(waiting) > 1:
-                        os.killpg(running[i].pid, signal.SIGSTOP)
-                had[i] += time.monotonic() - begin
-    finally:
-        for process in running.values():
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-    return had, [running[i].returncode for i in range(len(commands))]
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="+", metavar="FOLDER")
+    parser.add_argument("--rounds", type=int, default=40, help="turns of five calls each")
+    options = parser.parse_args()
+    times = [summary(t) for t in interleave([(Ours, (f,)) for f in options.folders], options.rounds)]
+    for folder, t in zip(options.folders, times):
+        print(f"{folder}: {t['median_ms']:.3f} ms (iqr {t['iqr_ms']:.3f}, n {t['n']}), {times[0]['median_ms'] / t['median_ms']:.2f}x the speed of the first")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,4 @@
-// Runs the math microbenchmark and prints one JSON object a line: sizes, seconds and memory. bench/math_microbenchmark.py runs a peer beside it.
+// Runs the math microbenchmark and prints one JSON object a line: sizes, seconds and memory. bench/math_microbenchmark.py runs egglog interleaved with it.
 #include <sys/resource.h>
 
 #include <iostream>

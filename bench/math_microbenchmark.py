@@ -4,7 +4,7 @@
   bench/math_microbenchmark.py [--build build] [--python PYTHON_WITH_EGGLOG] [--rounds 5]
 
 Processor seconds (user and system) are compared, because on a busy machine they say more than the clock. The data is looked for in
-$LOOPEGG_DATA (../shared/data beside the source). egglog (PyPI) belongs in an environment of its own."""
+$LOOPEGG_DATA (../shared/data next to the source). egglog (PyPI) belongs in an environment of its own."""
 import argparse
 import json
 import os

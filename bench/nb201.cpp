@@ -1,4 +1,4 @@
-// Capacity measures over NAS-Bench-201 cells: Spearman's rho with trained accuracy, beside the controls, combinations, and the guard as a filter.
+// Capacity measures over NAS-Bench-201 cells: Spearman's rho with trained accuracy, compared with the controls, combinations, and the guard as a filter.
 //
 //   bench_nb201 CELLS.csv [--cells 200] [--batch 64] [--data FOLDER] [--out scores.jsonl] [--seconds 600] [--threads 2]
 //

@@ -1,4 +1,4 @@
-// Times nests of a file of terms on this machine, each beside the fastest.
+// Times nests of a file of terms on this machine, each compared with the fastest.
 //   bench_nests FILE [SCHEDULES [MIB]]    SCHEDULES: so many schedules that the rules give for each nest, in the order in which they are tried;
 //                                         0: the nests as they are. MIB: weights come from so much memory in turns, as inside a network
 #include <algorithm>

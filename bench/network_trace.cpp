@@ -1,5 +1,5 @@
 // Where a compiled network spends its time on several threads: when each step began and ended, and when each thread began and ended each part of its loops.
-// It is linked with the sources of one network, which `loopegg compile` or a run's out/optimized holds, and stands between its runtime and its kernels:
+// It is linked with the sources of one network, which `loopegg compile` or a run's out/optimized holds, and is between its runtime and its kernels:
 //
 //     for f in FOLDER/*.c; do cc -O2 -std=gnu11 -c $f; done
 //     c++ -O2 -std=c++20 -IFOLDER -I. bench/network_trace.cpp *.o FOLDER/*.o -lm -lpthread -o trace
@@ -11,7 +11,7 @@
 //   fork      from the begin of a loop until the average thread that took parts has begun
 //   work      what an even share of all parts would be for each thread that the step uses
 //   uneven    from there to the end of the last part, less `fork`
-//   join      from the end of the last part until the caller goes on
+//   join      from the end of the last part until the caller continues
 // EVENTS.csv gets the run of median time: step, thread, part, begin, end.
 #include <algorithm>
 #include <array>

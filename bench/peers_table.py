@@ -19,7 +19,7 @@ import sys
 import tempfile
 
 from runtimes import RUNTIMES, PyTorch
-from turns import Ours, in_turns, summary
+from interleaved import Ours, interleave, summary
 
 root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PROGRAM = os.environ.get("LOOPEGG_PROGRAM", os.path.join(root, "loopegg"))
@@ -98,7 +98,7 @@ def entrants_of(model, folder, scratch, options):
 def time_model(name, model, folder, options):
     with tempfile.TemporaryDirectory() as scratch:
         entrants, missing = entrants_of(model, folder, scratch, options)
-        times = in_turns([(make, arguments) for _, make, arguments in entrants], options.rounds)
+        times = interleave([(make, arguments) for _, make, arguments in entrants], options.rounds)
     return {"model": name, "times": {n: summary(t) for (n, _, _), t in zip(entrants, times)}, "missing": missing}
 
 
@@ -125,9 +125,9 @@ def table(rows, options):
             text = f"{s['median_ms']:.2f} ({s['iqr_ms']:.2f})" if s else "-"
             cells.append(f"**{text}**" if s and s["median_ms"] == best else text)
         lines.append(f"| {row['model']} | " + " | ".join(cells) + f" | {speed(row):.2f} |" if peers(row) else f"| {row['model']} | " + " | ".join(cells) + " | - |")
-    told = [speed(r) for r in rows if peers(r)]
-    if told:
-        lines.append(f"\ngeometric mean of best other runtime / ours: {math.exp(sum(map(math.log, told)) / len(told)):.2f}; least {min(told):.2f}")
+    ratios = [speed(r) for r in rows if peers(r)]
+    if ratios:
+        lines.append(f"\ngeometric mean of best other runtime / ours: {math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f}; least {min(ratios):.2f}")
     for row in rows:
         for peer, why in row["missing"].items():
             lines.append(f"{peer} does not run {row['model']}: {why[:160]}")

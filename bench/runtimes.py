@@ -1,6 +1,6 @@
 """Other CPU runtimes, each behind one form: made of an ONNX file, run with ones as input, in float32 unless its name says otherwise.
 
-OpenVINO and ncnn use float16 or bfloat16 by themselves where the processor has it. Both are told not to, and MNN is asked for high precision.
+OpenVINO and ncnn use float16 or bfloat16 by themselves where the processor has it. Both are configured not to, and MNN for high precision.
 The constructor of a runtime that cannot read a model raises an exception.
 """
 import os
@@ -131,7 +131,7 @@ class Ncnn:
 
 
 class PyTorch:
-    """The module that `loopegg export` writes, traced and frozen, so that convolutions have their batch norms folded in. The module lies beside the ONNX file."""
+    """The module that `loopegg export` writes, traced and frozen, so that convolutions have their batch norms folded in. The module is next to the ONNX file."""
     name = "PyTorch"
 
     def __init__(self, module, threads):

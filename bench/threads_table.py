@@ -10,7 +10,7 @@ import argparse
 import json
 
 from runtimes import OnnxRuntime, OpenVino, OpenVinoAsInstalled
-from turns import Ours, in_turns, summary
+from interleaved import Ours, interleave, summary
 
 
 def installed():
@@ -37,7 +37,7 @@ def main():
     print("threads  " + "  ".join(f"{n[-24:]:>24}" for n in names) + "   best other / first")
     for threads in map(int, options.threads.split(",")):
         entrants = [(Ours, (f, threads)) for f in options.folders] + [(o, (options.model, threads)) for o in others]
-        row = [summary(t) for t in in_turns(entrants, options.rounds)]
+        row = [summary(t) for t in interleave(entrants, options.rounds)]
         table[threads] = dict(zip(names, row))
         best = min(r["median_ms"] for r in row[len(options.folders):])
         print(f"{threads:7}  " + "  ".join(f"{r['median_ms']:14.3f} (iqr {r['iqr_ms']:.2f})" for r in row) + f"   {best / row[0]['median_ms']:.2f}", flush=True)

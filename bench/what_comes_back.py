@@ -5,7 +5,7 @@
 MODELS is the folder that 'bench/anyones_models.py export' wrote. For each model this script runs `loopegg optimize`. It compares the outputs of network.so and
 of model.onnx in ONNX Runtime on x.npy (within 1e-4 of the largest value). It compares the processor times of model.onnx and of the original in ONNX Runtime,
 with one thread each, in turns. A ratio is that of the fastest runs of one turn each. The table has the median of all turns and their quartiles. --again keeps
-the runs that OUT holds, writes their networks as ONNX anew, and times these. Ends with 1 when a run failed, an output differs, or a ratio is above --most (1.1).
+the runs that OUT holds, writes their networks as ONNX again, and times these. Ends with 1 when a run failed, an output differs, or a ratio is above --most (1.1).
 """
 import argparse
 import collections
@@ -18,7 +18,7 @@ import time
 
 import numpy
 
-from turns import RUNS_A_TURN, in_turns
+from interleaved import RUNS_PER_TURN, interleave
 
 DEFAULT = [f"torchvision-{name}-dynamo-64" for name in "resnet18 mobilenet_v2 mobilenet_v3_small squeezenet1_0 shufflenet_v2_x1_0 mnasnet1_0 efficientnet_b0 googlenet".split()]
 DEFAULT += [f"timm-{name}-dynamo" for name in """lcnet_050 regnetx_002 repvgg_a0 skresnet18 ghostnet_100 ese_vovnet19b_dw mixnet_s convnextv2_atto edgenext_xx_small pvt_v2_b0
@@ -42,7 +42,7 @@ class Runtime:
 
 def ratios(before, after):
     """One ratio for each round, so that a change of the machine's speed meets both times."""
-    runs = RUNS_A_TURN - 1
+    runs = RUNS_PER_TURN - 1
     return sorted(min(after[i:i + runs]) / min(before[i:i + runs]) for i in range(0, len(before), runs))
 
 
@@ -87,7 +87,7 @@ def one(args, folder, out):
     if ours is None:
         return answer | {"why": "another shape"}
     answer["difference"] = float(numpy.abs(ours - theirs).max() / max(1e-6, numpy.abs(theirs).max()))
-    before, after = in_turns([(Runtime, (original, x)), (Runtime, (written, x))], args.rounds, time.process_time)
+    before, after = interleave([(Runtime, (original, x)), (Runtime, (written, x))], args.rounds, time.process_time)
     held, holds = what_it_holds(original), what_it_holds(written)
     more = ", ".join(f"{holds[op] - held[op]:+} {op}" for op in sorted(holds) if op in MOVERS and holds[op] > held[op])
     return answer | {"before_ms": min(before), "after_ms": min(after), "ratios": ratios(before, after), "more": more}
@@ -118,7 +118,7 @@ def main():
         good += a["difference"] < 1e-4 and ratio <= args.most
         print(f"| {folder.name} | {a['returned']} | {a['speedup'] or 0:.2f} | {a['difference']:.1e} | {a['before_ms']:.2f} ms | {a['after_ms']:.2f} ms | "
               f"{ratio:.2f} ({low:.2f} to {high:.2f}) | {a['more']} |", flush=True)
-    print(f"{good} of {len(args.only)} ended well, agree, and take at most {args.most} of the original's time in ONNX Runtime ({args.rounds} turns of {RUNS_A_TURN - 1} runs)")
+    print(f"{good} of {len(args.only)} ended well, agree, and take at most {args.most} of the original's time in ONNX Runtime ({args.rounds} turns of {RUNS_PER_TURN - 1} runs)")
     sys.exit(0 if good == len(args.only) else 1)
 
 

@@ -1,4 +1,4 @@
-"""Checks a certificate against the folder that it lies in, part by part."""
+"""Checks a certificate against the folder that it is in, part by part."""
 import hashlib
 import json
 import math

@@ -21,7 +21,7 @@ def layers_in(net):
 
 
 class Meaning:
-    """Walks a term. A value is (name, channels), with None for a number that cannot be told; `limit`: only so many channels are wanted, or None."""
+    """Walks a term. A value is (name, channels), with None for a number that cannot be determined; `limit`: only so many channels are wanted, or None."""
 
     def __init__(self, original, facts):
         self.original, self.facts, self.nodes, self.statements, self.joined = original, facts, {}, {}, {}

@@ -59,7 +59,7 @@ def texts_in(path, seen):
 
 
 def match(pattern, t, bound):
-    """Whether the term is an instance of the pattern. What the variables stand for is added to `bound`."""
+    """Whether the term is an instance of the pattern. What the variables represent is added to `bound`."""
     if isinstance(pattern, str):
         return (bound.setdefault(pattern, t) if pattern[0] == "?" else Term(pattern)) is t
     return pattern[0] == t.op and len(pattern) == len(t.parts) + 1 and all(match(p, q, bound) for p, q in zip(pattern[1:], t.parts))
@@ -126,7 +126,7 @@ class Application:
 
     def holds(self, name, *arguments):
         if name == "capacity" or arguments[0] in ("<=", ">="):
-            return True         # the evidence of measures is checked beside the steps
+            return True         # the evidence of measures is checked next to the steps
         if name in COMPARED:
             a, b = map(self.whole, arguments)
             return None not in (a, b) and COMPARED[name](a, b)

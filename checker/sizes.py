@@ -31,7 +31,7 @@ def largest(pairs):
 
 class Sizes(collections.namedtuple("Sizes", "into out mixes computes kept trimmed narrowable adds_input", defaults=(None, (), *[False] * 6))):
     """into: channels that come in, or None. out: the number that is written is the largest of fixed + copies * into over these pairs; none where it
-    cannot be told. The others are truth values (docs/reference/certificate.md)."""
+    cannot be determined. The others are truth values (docs/reference/certificate.md)."""
 
     def fresh(self):
         return bool(self.out) and all(copies == 0 for _, copies in self.out)

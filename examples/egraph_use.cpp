@@ -1,4 +1,4 @@
-// The engine from C++: terms and rules of a language of one's own, equality by rules, and the proof of it.
+// The engine from C++: terms and rules of a language of the user, equality by rules, and the proof of it.
 #include <iostream>
 
 #include "base/sexpr.hpp"

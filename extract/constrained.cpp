@@ -104,7 +104,7 @@ private:
     Mip mip_;
     std::vector<int> class_column_, node_column_;
     double cost_of_all_ = 0;  // of the nodes that are always chosen
-    bool possible_ = true;    // the constraints can be met, as far as these nodes tell
+    bool possible_ = true;    // the constraints can be met, as far as these nodes show
 };
 
 }  // namespace

@@ -10,7 +10,7 @@
 
 namespace loopegg {
 
-// The sum of these weights over the nodes that are chosen lies between the bounds.
+// The sum of these weights over the nodes that are chosen is between the bounds.
 struct SideConstraint {
     std::vector<std::pair<NodeIndex, double>> nodes;
     double lower = -std::numeric_limits<double>::infinity(), upper = std::numeric_limits<double>::infinity();

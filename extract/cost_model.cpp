@@ -124,7 +124,7 @@ float size(double n) { return static_cast<float>(std::log2(1.0 + n)); }
 struct Path {
     std::vector<const TreeNode*> loops;  // outermost first
     std::vector<const TreeNode*> stages;
-    std::size_t stage_out_at = 0;  // how many loops stood outside the innermost stage of the output
+    std::size_t stage_out_at = 0;  // how many loops was outside the innermost stage of the output
     const TreeNode* stage_out = nullptr;
 };
 

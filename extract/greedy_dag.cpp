@@ -89,7 +89,7 @@ private:
         into.swap(merged_);
     }
 
-    static constexpr std::size_t max_parts = 20'000'000;  // 320 MB; beyond that, cheapest trees stand in for missing choices
+    static constexpr std::size_t max_parts = 20'000'000;  // 320 MB; beyond that, cheapest trees replace missing choices
 
     const SerializedEGraph& egraph_;
     std::size_t held_ = 0;

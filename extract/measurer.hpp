@@ -15,7 +15,7 @@ namespace loopegg {
 struct Latency {
     double median_ms = 0;
     double iqr_ms = 0;       // the distance between the quartiles
-    int n = 0;               // how many repeats stand behind the median
+    int n = 0;               // how many repeats are behind the median
     std::string target;      // a row of the target table ("host", "h200")
     bool measured = false;   // false: no device here, estimated
     bool disturbed = false;  // the machine was busy with something else while this was timed

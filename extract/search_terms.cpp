@@ -87,7 +87,7 @@ public:
         std::size_t stuck = 0;
         while (left() > 0) {
             const auto next = std::find_if(pool_.begin(), pool_.end(), [](const Candidate& c) { return !c.expanded; });
-            if (next == pool_.end()) {  // no term near the best is better: the search draws other terms, and goes on from the best of them
+            if (next == pool_.end()) {  // no term near the best is better: the search draws other terms, and continues from the best of them
                 aside.insert(aside.end(), pool_.begin(), pool_.end());
                 pool_.clear();
                 draw(std::max<std::size_t>(drawn / 2, 8));

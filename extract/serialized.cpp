@@ -14,7 +14,7 @@
 namespace loopegg {
 namespace {
 
-// Collects complaints, so that a person can mend all mistakes of a file at once.
+// Collects complaints, so that a person can fix all mistakes of a file at once.
 class Reader {
 public:
     SerializedEGraph read(const JsonView& root) {

@@ -3,7 +3,7 @@
 //   {"nodes": {"n1": {"op": "+", "children": ["n2", "n3"], "eclass": "c1", "cost": 1.0}, ...},
 //    "root_eclasses": ["c1"], "class_data": {...}}
 //
-// In the file a child names a node, which stands for its whole class. Here children are classes.
+// In the file a child names a node, which represents its whole class. Here children are classes.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -20,7 +20,7 @@ inline constexpr std::uint32_t no_index = UINT32_MAX;
 struct SerializedNode {
     std::string id;  // the node's name in the file
     std::string op;
-    std::vector<ClassIndex> children;  // in the operator's order; a class may stand there twice
+    std::vector<ClassIndex> children;  // in the operator's order; a class may be there twice
     ClassIndex eclass = no_index;
     double cost = 1;  // finite, not negative
 };
@@ -41,7 +41,7 @@ struct SerializedEGraph {
 };
 
 // Throws UserError with the place of every mistake: a child that is no node, a root that is no class, a cost that is negative
-// or not a number, no roots, no nodes. Unknown members beside the named ones are left alone, as other programs add their own.
+// or not a number, no roots, no nodes. Unknown members in addition to the named ones are left alone, as other programs add their own.
 SerializedEGraph read_serialized(const SourcePtr& source);
 
 // The same form, sorted by id, so that equal e-graphs give equal bytes.

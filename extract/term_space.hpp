@@ -24,8 +24,8 @@ struct SpaceLimits {
 
 class TermSpace {
 public:
-    // The e-graph must outlive the space. Throws UserError when the e-graph is not congruent (one node stands in two classes), because its terms
-    // could not be told apart by their choices.
+    // The e-graph must outlive the space. Throws UserError when the e-graph is not congruent (one node is in two classes), because its terms
+    // could not be distinguished by their choices.
     TermSpace(const SerializedEGraph& egraph, ClassIndex root, const SpaceLimits& limits = {});
     ~TermSpace();
     TermSpace(TermSpace&&) noexcept;

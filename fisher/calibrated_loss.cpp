@@ -7,13 +7,13 @@
 namespace loopegg {
 namespace {
 
-// Fitted by 'python3 experiments/accuracy/teach.py' to the short trainings among the first 547 lines of
+// Fitted by 'python3 experiments/accuracy/calibrate.py' to the 16-epoch training runs among the first 547 lines of
 // experiments/accuracy/labels.jsonl.
 constexpr double scale = 0.374, work_slope = 0.677, sites_slope = 2.743, bend = 0.317;
 constexpr double work_steepness = 2.771, sites_steepness = 7.530;  // how fast likeness falls with the squared difference of the logarithms
 constexpr double training_error = 0.249;                           // points: the standard deviation of one training
-constexpr double least_error = 0.05;                               // points: what no number of trainings removes
-// Where smaller networks train better than their original, trainings would teach that less work is better still, and a search would follow. So a network is
+constexpr double least_error = 0.05;                               // points: what no number of training runs removes
+// Where smaller networks train better than their original, training runs would teach that less work is better still, and a search would follow. So a network is
 // always expected to lose this share of the guard's own expectation, and networks of which nothing else is known are ordered by the guard.
 constexpr double least_of_guess = 0.1;
 constexpr double ninety_percent = 1.645;  // standard deviations on either side hold nine of ten

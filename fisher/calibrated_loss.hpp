@@ -1,4 +1,4 @@
-// What trainings of some networks teach about the loss of others that were made from the same original.
+// What training runs of some networks teach about the loss of others that were made from the same original.
 //
 // The loss of a network is what the guard expects, g, and a correction. The correction is learned from networks that were trained. It is a Gaussian
 // process, and its covariance for two networks is
@@ -9,7 +9,7 @@
 //
 // w and s hold, for each stage, the logarithms of the shares of work and of sites that are left, times the stage's part of the useful work
 // (expected_loss.hpp). d is the distance of two networks in these logarithms. All three terms are zero for the original, which loses nothing.
-// experiments/accuracy/teach.py fits the constants, and tells how much a few trainings teach about a base network that no fit has seen.
+// experiments/accuracy/calibrate.py fits the constants, and reports how much a few training runs improve predictions for a base network that was held out.
 #pragma once
 #include <cstddef>
 #include <vector>
@@ -21,19 +21,19 @@ namespace loopegg {
 
 struct TrainedNetwork {
     MeasureInput size;
-    double lost = 0;  // points, beside the original's mean accuracy
-    int seeds = 1;    // trainings that `lost` is the mean of
+    double lost = 0;  // points, compared with the original's mean accuracy
+    int seeds = 1;    // training runs that `lost` is the mean of
 };
 
-// What is believed of the loss that a network shows on average over its trainings.
+// What is believed of the loss that a network shows on average over its training runs.
 struct LossBelief {
     double points = 0;     // expected
-    double deviation = 0;  // standard deviation: what more trainings could teach
+    double deviation = 0;  // standard deviation: what more training runs could teach
 };
 
 class CalibratedLoss {
 public:
-    // `original_seeds`: trainings of the original. Its error is in every loss.
+    // `original_seeds`: training runs of the original. Its error is in every loss.
     CalibratedLoss(MeasureInput original, std::vector<TrainedNetwork> trained, int original_seeds);
 
     ExpectedLoss loss(const MeasureInput& variant) const;

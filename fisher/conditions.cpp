@@ -34,7 +34,7 @@ double layer_distance(std::span<const ScoredPair> seeds) {
     return layers ? sum / static_cast<double>(layers) : std::numeric_limits<double>::quiet_NaN();
 }
 
-// How much worse the ReLUs of the variant tell the images apart.
+// How much worse the ReLUs of the variant distinguish the images.
 double code_loss(const ScoredPair& p) { return p.original.raw.code_spread - p.variant.raw.code_spread; }
 
 // How much less work there is, as logarithms: the root mean square over stages (sites whose outputs have as many pixels), and the mean over sites, both
@@ -69,7 +69,7 @@ double size_loss(const MeasureInput& original, const MeasureInput& variant, cons
 
 double band_by_size(const MeasureInput& original, const MeasureInput& variant) { return std::exp(-size_loss(original, variant, work_loss(original, variant))); }
 
-// The loss comes from how far the variant's Fisher Potential has moved, up or down, how much worse its ReLUs tell images apart, and what is left of the work
+// The loss comes from how far the variant's Fisher Potential has moved, up or down, how much worse its ReLUs distinguish images, and what is left of the work
 // of stages and sites and of the parameters. The layer-wise distance and the multiplications of the whole network go into the evidence alone. The weights
 // come from trained networks: docs/explanation/guards.md.
 Compared band(std::span<const ScoredPair> seeds) {

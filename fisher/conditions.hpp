@@ -32,7 +32,7 @@ struct ComparedMeasure {
     MeasureSet wanted;
     double spread;  // relative, from seed to seed, as seen on plans of trained networks (docs/explanation/guards.md); infinite: not known
     std::function<Compared(std::span<const ScoredPair> seeds)> compare;
-    // The value itself for a measure that is a formula of sizes, else never less than it; empty where sizes tell nothing.
+    // The value itself for a measure that is a formula of sizes, else never less than it; empty where sizes contribute nothing.
     std::function<double(const MeasureInput& original, const MeasureInput& variant)> by_size{};
 };
 

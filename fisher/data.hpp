@@ -30,7 +30,7 @@ Splits load_splits(const std::string& spec, const Graph& graph, std::int64_t lim
 
 std::int64_t classes_of(const Graph& graph);  // the last dimension of its first output
 
-// Images for a guard whose user gave none: discs of all sizes that lie on each other like leaves.
+// Images for a guard whose user gave none: discs of all sizes that are on each other like leaves.
 
 // The seed draws images of the shape (n, channels, height, width). Like photographs, and unlike noise, they have similar neighbours, edges, as much
 // contrast at every size, and channels that mostly agree. Every pixel by itself is normally distributed (mean 0, deviation 1).

@@ -26,7 +26,7 @@ void EvidenceStore::remember(const Hash128& key, const nlohmann::json& evidence)
     }
 }
 
-// The verdict in a row; none for a row of a damaged store, whose question is asked anew.
+// The verdict in a row; none for a row of a damaged store, whose question is asked again.
 std::optional<nlohmann::json> EvidenceStore::parse_row(const std::string& body) {
     nlohmann::json row = nlohmann::json::parse(body, nullptr, false);
     if (!row.is_object() || !row.contains("allowed") || !row["allowed"].is_boolean() || !row.contains("why") || !row["why"].is_string()) return std::nullopt;

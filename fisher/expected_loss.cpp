@@ -10,18 +10,18 @@
 namespace loopegg {
 namespace {
 
-// Fitted by 'python3 experiments/accuracy/fit.py' to the short trainings of experiments/accuracy/labels.jsonl.
+// Fitted by 'python3 experiments/accuracy/fit.py' to the 16-epoch training runs of experiments/accuracy/labels.jsonl.
 constexpr double spare = 0.36, work_weight = 0.610, depth_weight = 0.511, widths_weight = 0.222, mixing_weight = 0.759, view_weight = 5.313,
                  unread_weight = 0.061;
 // How many parameters each pair of places of a stage can teach, with 50,000 images to train on. fit.py does not fit this number: a third as many predict
 // nearly as well (experiments/accuracy/README.md). The number of places without its square predicts a little worse.
 constexpr double taught = 3000;
-// Half of the interval in which 90% of the trained networks of a base network lie that was left out of the fit. One part is relative to the loss. The other
+// Half of the interval in which 90% of the trained networks of a base network are that was left out of the fit. One part is relative to the loss. The other
 // part is in every label, because a network trained twice does not reach the same accuracy twice.
 constexpr double relative_error = 0.41, label_error = 0.41;
 // The smallest and the largest base network of the labels. The formula is not extrapolated beyond them.
 constexpr double min_work = 0.0879, max_work = 1.549;  // 10^9 multiply-accumulates
-// What all labelled base networks have. How much worse the prediction is without it, no label tells.
+// What all labelled base networks have. How much worse the prediction is without it, no label shows.
 constexpr double labelled_side = 32, labelled_classes = 10, unlike_factor = 2;
 // The least share of work that counts as kept. A stage without work would lose infinitely much, though the streams through it remain.
 constexpr double least_share = 1.0 / 64;

@@ -14,9 +14,9 @@
 //       whatever passes a narrow stream or a narrow site has to pass all of it. Without this term, an exact search goes to where narrow and wide meet.
 //   X   -log of the share of input channels that an output reads, as the same mean. Groups cost more than the work that they save.
 //   V   -log of the share of a sufficient view that is kept. An output gathers from enough of the image when its spread is a fifth of the image's side.
-//   U   -log of the share of values that some node reads. Where the branch beside a projection of stride 2 is dropped, nobody reads three quarters of the
+//   U   -log of the share of values that some node reads. Where the branch next to a projection of stride 2 is dropped, nobody reads three quarters of the
 //       pixels.
-// experiments/accuracy/fit.py fits the seven coefficients to trained networks, and tells how well the formula predicts the restricted forms of a base
+// experiments/accuracy/fit.py fits the seven coefficients to trained networks, and shows how well the formula predicts the restricted forms of a base
 // network that the fit has not seen.
 #pragma once
 #include <map>
@@ -29,7 +29,7 @@
 namespace loopegg {
 
 struct ExpectedLoss {
-    double points = 0, low = 0, high = 0;  // low and high: 90% of trained networks of a base network that no label is of lie between them
+    double points = 0, low = 0, high = 0;  // low and high: 90% of trained networks of a base network that no label is of are between them
     std::string unlike{};                  // how the original differs from every labelled one, in words. The interval is then twice as wide
 };
 
@@ -52,7 +52,7 @@ struct SiteShare {
     double part = 0, reads = 0, writes = 0;  // part: of the original's useful work
 };
 
-// The loss as a sum over the stages and the sites of the original, and what the view costs beside it. So a search can add up a network. What strides
+// The loss as a sum over the stages and the sites of the original, and what the view costs in addition. So a search can add up a network. What strides
 // leave unread (U) is not in the sum: only the whole network shows it.
 class StagewiseLoss {
 public:
@@ -96,7 +96,7 @@ std::string unlike_labelled(const MeasureInput& original);
 
 ExpectedLoss expected_loss(const MeasureInput& original, const LossParts& parts);
 
-// The share of capacity that stands for a loss, and the loss that stands for a share. One point stands for half of the capacity.
+// The share of capacity that represents a loss, and the loss that represents a share. One point represents half of the capacity.
 double kept_at_loss(double points);
 double loss_at_kept(double kept);
 

@@ -68,7 +68,7 @@ double ratio_of(const Measure& measure, double original, double variant);
 // rank[i] in [0, 1] of each value among all, ties shared.
 std::vector<double> ranks(std::span<const double> values);
 double spearman(std::span<const double> a, std::span<const double> b);
-// The chance that a network of the first kind gets a larger value than a network of the second kind: 0.5 says nothing, 1 tells the kinds apart.
+// The chance that a network of the first kind gets a larger value than a network of the second kind: 0.5 is chance, 1 separates the kinds.
 double area_under_curve(std::span<const double> of_first, std::span<const double> of_second);
 
 // A mean and the half-width of its confidence interval (Student's t, 90%); with one value the half-width is infinite.

@@ -111,7 +111,7 @@ public:
 private:
     void require_taught_is_asked() const {
         if (!points_asked(options_.conditions))
-            throw UsageError(fmt::format("training runs calibrate the expected loss, and no condition of {} asks about it", to_string(options_.conditions)));
+            throw UsageError(fmt::format("training runs calibrate the expected loss, and no condition in {} uses it", to_string(options_.conditions)));
     }
     Hash128 key_with_taught() const { return options_.taught ? Hasher().add(untaught_key_).add(options_.taught->key()).finish() : untaught_key_; }
 
@@ -134,7 +134,7 @@ private:
     }
     bool runs_networks() const { return wanted_.fisher || wanted_.codes || wanted_.weights || wanted_.synflow; }
 
-    // What the fit expects, as trainings have taught it.
+    // What the fit expects, as training runs have taught it.
     ExpectedLoss loss_of(const MeasureInput& original, const MeasureInput& variant) const {
         return options_.taught ? options_.taught->loss(variant) : expected_loss(original, loss_parts(original, variant));
     }
@@ -145,7 +145,7 @@ private:
     Compared by_scores(const Asked& a, std::span<const ScoredPair> seeds) const {
         Compared compared = a.measure->compare(seeds);
         if (!options_.taught || !a.condition.kind().is_loss) return compared;
-        compared.parts["untaught"] = compared.value;
+        compared.parts["uncalibrated"] = compared.value;
         if (std::isfinite(compared.value)) compared.value = options_.taught->loss(seeds[0].variant).points;
         return compared;
     }
@@ -390,7 +390,7 @@ private:
                                 {"kept", kept_at_loss(loss.points)},
                                 {"loss", {{"points", loss.points}, {"low", loss.low}, {"high", loss.high}}}};
         if (!loss.unlike.empty()) evidence["unlike"] = loss.unlike;
-        if (options_.taught) evidence["taught"] = {{"networks", options_.taught->networks()}, {"key", options_.taught->key().hex()}};
+        if (options_.taught) evidence["calibrated"] = {{"networks", options_.taught->networks()}, {"key", options_.taught->key().hex()}};
         for (const Compared& said : c.said) evidence["parts"].update(said.parts);
         return with_answer(std::move(evidence), c, loss);
     }

@@ -26,7 +26,7 @@ struct OracleOptions {
     int threads = 0;
     bool double_precision = false;                   // 32-bit floats move a layer's score by up to a part in a thousand, far less than seeds do
     const Weights* trained = nullptr;                // null: each seed draws its own weights
-    std::shared_ptr<const CalibratedLoss> taught{};  // what trainings of other networks taught of the expected loss; null: nothing
+    std::shared_ptr<const CalibratedLoss> taught{};  // what training runs of other networks taught of the expected loss; null: nothing
     StoreAddress store{};                            // empty: in memory only
     std::shared_ptr<Scorer> scorer{};  // shares passes with others; made for the same original, data, seeds and weights; null: the oracle makes its own
     std::function<void(std::int64_t done, std::int64_t all)> progress{};
@@ -43,7 +43,7 @@ public:
     virtual std::vector<Verdict> judge(const Graph& original, std::span<const Graph> variants) = 0;
     // The points of accuracy that each variant is expected to lose, whether or not a condition asks. No network is run.
     virtual std::vector<ExpectedLoss> losses(const Graph& original, std::span<const Graph> variants) = 0;
-    // Predictions follow these trainings from now on. The evidence of earlier verdicts is dropped, because they would be others now.
+    // Predictions follow these training runs from now on. The evidence of earlier verdicts is dropped, because they would be others now.
     virtual void teach(std::shared_ptr<const CalibratedLoss> taught) = 0;
     virtual OracleCounts counts() const = 0;
     // The evidence of every verdict that this oracle gave, each once, in the order of the questions.

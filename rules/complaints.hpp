@@ -1,4 +1,4 @@
-// Gathers the mistakes of rule files, each with its place and the rule it stands in.
+// Gathers the mistakes of rule files, each with its place and the rule it is in.
 #pragma once
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// Reads the small expressions of a rule: arguments, guards, lists of choices. The reader says what is wrong and goes on.
+// Reads the small expressions of a rule: arguments, guards, lists of choices. The reader says what is wrong and continues.
 #pragma once
 #include <optional>
 

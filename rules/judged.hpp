@@ -14,7 +14,7 @@ std::string rule_hash(const Rule& rule);
 // One line of rules/judged.txt: the verdict, and the words of the rule: "all-sizes sums | (rule ...)".
 std::string judged_line(const Rule& rule, const RuleVerdict& verdict);
 
-// The verdict on a rule that stands in rules/judged.txt, word for word.
+// The verdict on a rule that is in rules/judged.txt, word for word.
 std::optional<RuleVerdict> judged_before(const Rule& rule);
 
 }  // namespace loopegg

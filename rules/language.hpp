@@ -1,6 +1,6 @@
 // A term language as the rule language sees it: a table of operators, guards, lists and functions, and the source of the facts that these look at.
 //
-// Two languages stand in languages(): `free`, in which any operator may be written, and `nest`, whose loop nests are checked
+// Two languages are in languages(): `free`, in which any operator may be written, and `nest`, whose loop nests are checked
 // operator by operator. A rule file names its language in its first line. A file without such a line is in `free`.
 #pragma once
 #include <functional>
@@ -21,7 +21,7 @@ namespace loopegg {
 struct Rule;
 
 // An operator and the kinds of term that it takes and makes. A kind is a word of the language's own ("axis", "schedule"). A variable that
-// stands where two different kinds are asked for is a mistake. An empty kind allows any term. `number` is the kind of whole numbers.
+// is where two different kinds are asked for is a mistake. An empty kind allows any term. `number` is the kind of whole numbers.
 struct OperatorKind {
     std::string name;
     std::string kind;                   // what the operator makes
@@ -30,9 +30,9 @@ struct OperatorKind {
 
 // One argument of a guard, list or function, evaluated: a class for a variable, a number, or a plain word.
 struct Argument {
-    ClassId eclass = none;                     // when a variable stood there; canonical
+    ClassId eclass = none;                     // when a variable was there; canonical
     std::optional<std::int64_t> number;        // of a constant, a computed expression, or a class that holds a number
-    Symbol word{};                             // when a plain word stood there: (reduces ?a max)
+    Symbol word{};                             // when a plain word was there: (reduces ?a max)
     std::optional<std::vector<Term>> terms{};  // of a function that gives terms
 };
 
@@ -76,7 +76,7 @@ struct FunctionKind {
     bool facts_only = true;
     // Stands in place of `value` for functions that give terms: a list of axes, a schedule. Gives none where there is no value.
     std::function<std::optional<std::vector<Term>>(const Question&)> terms{};
-    std::string kind = "number";  // the kind of term that the function gives, where that term may stand in a side
+    std::string kind = "number";  // the kind of term that the function gives, where that term may be in a side
 };
 
 // Why a rule is refused: the instance for which the rule is wrong, in words for a person.
@@ -88,7 +88,7 @@ struct Refutation {
 struct Language {
     std::string name;
     bool open = false;                      // any operator with any number of children may be written
-    std::vector<OperatorKind> operators{};  // a name may stand here with several arities
+    std::vector<OperatorKind> operators{};  // a name may be here with several arities
     // The kind of a leaf that is no operator of the table and no number ("co:64" is an axis); none when there is no such leaf.
     std::function<std::optional<std::string>(std::string_view)> leaf_kind{};
     std::vector<GuardKind> guards{};  // besides the arithmetic guards that every language has

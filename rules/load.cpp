@@ -66,7 +66,7 @@ private:
         for (const SExpr& form : all) read_form(form, source, included);
     }
 
-    // The language must be known before anything else is read, so its line is looked for first wherever it stands.
+    // The language must be known before anything else is read, so its line is looked for first wherever it is.
     void read_language(const std::vector<SExpr>& all, bool outermost) {
         const SExpr* first = nullptr;
         for (const SExpr& form : all) {
@@ -128,7 +128,7 @@ private:
         if (!read_.insert(real.string()).second) return;  // a file that is included twice is read once
         if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored))
             return complaints_.say(name.where, fmt::format("cannot include '{}': it is no file", name.atom));
-        // What is wrong with a file is told with a line of it: no rule file of a stranger may name a file that is none and have it shown.
+        // What is wrong with a file is reported with a line of it: no rule file of a stranger may name a file that is none and have it shown.
         if (path.extension() != ".rules" || real.extension() != ".rules")
             return complaints_.say(name.where, fmt::format("cannot include '{}': the name of a rule file ends in '.rules'", name.atom));
         SourcePtr inner;

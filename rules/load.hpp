@@ -14,7 +14,7 @@ namespace loopegg {
 
 struct RuleMistake {
     Diagnostic what;
-    std::string rule;  // the rule that the mistake stands in; empty outside of rules
+    std::string rule;  // the rule that the mistake is in; empty outside of rules
 };
 
 struct LoadOptions {
@@ -42,7 +42,7 @@ struct Loaded {
 
 // Throws only when the file itself cannot be read.
 Loaded check_rules(const std::filesystem::path& file, const LoadOptions& options = {});
-Loaded check_rules(const SourcePtr& source, const LoadOptions& options = {});  // includes are looked for beside source->name
+Loaded check_rules(const SourcePtr& source, const LoadOptions& options = {});  // includes are looked for next to source->name
 
 // The same, but throws a UserError with all mistakes where there are any.
 RuleBook load_rules(const std::filesystem::path& file, const LoadOptions& options = {});

@@ -146,7 +146,7 @@ ListKind tiles_that_cover(const char* name, Signature signature, const char* sum
             }};
 }
 
-// The third argument tells how many tiles to list.
+// The third argument shows how many tiles to list.
 std::size_t how_many(const Question& q) { return static_cast<std::size_t>(*q.arguments[2].number); }
 
 ListKind blocks_of_threads(const char* name, const char* summary, TileKind kind) {

@@ -35,7 +35,7 @@ std::vector<std::string_view> measure_names() {
     return all;
 }
 
-// The comparison that was meant by another sign; none where nobody can tell.
+// The comparison that was meant by another sign; none where it is unclear.
 std::string_view meant_comparison(std::string_view sign) {
     if (sign == "=>" || sign == ">" || sign == "≥") return ">=";
     if (sign == "=<" || sign == "<" || sign == "≤") return "<=";
@@ -51,7 +51,7 @@ bool read_comparison(const SExpr& sign, const MeasureKind& kind, MeasureConditio
     }
     into.at_least = sign.is_atom(">=");
     if (!into.at_least || !kind.is_loss) return true;
-    complaints.say(sign.where, fmt::format("'{} >=' asks for a network that loses much: a loss is compared by '<='", kind.name));
+    complaints.say(sign.where, fmt::format("'{} >=' admits only networks that lose much: a loss is compared by '<='", kind.name));
     return false;
 }
 
@@ -137,7 +137,7 @@ void check_measures(std::span<const MeasureCondition> conditions, std::span<cons
             const MeasureCondition &a = conditions[j], &b = conditions[i];
             if (a.measure != b.measure) continue;
             if (a.at_least == b.at_least)
-                complaints.say(where[i], fmt::format("{} and {} ask the same measure the same way: one of them is enough", to_string(a), to_string(b)));
+                complaints.say(where[i], fmt::format("{} and {} bound the same measure in the same direction: one of them is enough", to_string(a), to_string(b)));
             else if ((a.at_least ? a : b).threshold > (a.at_least ? b : a).threshold)
                 complaints.say(where[i], fmt::format("no network meets both {} and {}", to_string(a), to_string(b)));
         }

@@ -203,7 +203,7 @@ private:
         return {};
     }
 
-    // The loops that no variable has taken, without those that are to stand before the list.
+    // The loops that no variable has taken, without those that are to be before the list.
     Term rest() {
         Term sched("done");
         for (std::size_t i = digits_.size(); i-- > next_;) sched = Term("at", {digits_[i], sched});
@@ -216,7 +216,7 @@ private:
     Term pattern_, last_axis_;
     std::vector<Term> digits_;
     std::map<Symbol, Term> bound_;
-    std::set<Symbol> axes_;  // the variables that stand for axes
+    std::set<Symbol> axes_;  // the variables that represent axes
     std::size_t axis_variables_ = 0, prefix_ = 0, next_ = 0;
 };
 

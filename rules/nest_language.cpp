@@ -390,7 +390,7 @@ std::vector<OperatorKind> operators() {
     return all;
 }
 
-// Completes nests, wherever they stand in a row of sites.
+// Completes nests, wherever they are in a row of sites.
 Term prepared_term(const Term& term) {
     if (term.is("nest", 2) || term.is("restore", 2)) return complete(term);
     if (!term.is("site", 1) && !term.is("then", 2) && !term.is("feed", 3) && !term.is("prepare", 2) && !is_net(term)) return term;

@@ -275,7 +275,7 @@ Instances networks_with_widths(const NetTrial& judge, const Term& net) {
     return Instances(std::move(all));
 }
 
-// A small network, and what rules are tried on that stands for it.
+// A small network, and what rules are tried on that represents it.
 struct Ground {
     explicit Ground(const Term& net) : judge(net), whole({{net, *judge.run(net)}}), with_widths(networks_with_widths(judge, net)) {}
 

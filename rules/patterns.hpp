@@ -1,4 +1,4 @@
-// Reads the sides of a rule, checks them against the operators of a language, and gathers what the rule's variables stand for.
+// Reads the sides of a rule, checks them against the operators of a language, and gathers what the rule's variables represent.
 #pragma once
 #include <map>
 
@@ -6,7 +6,7 @@
 
 namespace loopegg {
 
-// The kind of term that a variable stands for, and where the variable was seen first.
+// The kind of term that a variable represents, and where the variable was seen first.
 struct VariableUse {
     std::string kind;
     Position where;

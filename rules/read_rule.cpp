@@ -240,10 +240,10 @@ private:
                 complaints_.say(form_.items[*arrow_].where, fmt::format("language {} has no networks to measure, so it has no neural rules", language_.name),
                                 "an exact rule is written with '=>'");
             else if (capacity == rule_.guards.end())
-                complaints_.say(form_.items[*arrow_].where, "a neural rule changes the network and must ask whether its capacity is kept",
+                complaints_.say(form_.items[*arrow_].where, "a neural rule changes the network and needs a condition on its capacity",
                                 "add '(capacity)' after ':when', or a measure such as '(fisher >= 0.9)'");
         } else if (capacity != rule_.guards.end()) {
-            complaints_.say(capacity->where, "an exact rule keeps the meaning, so there is no capacity to ask about", "a neural rule is written with '~>'");
+            complaints_.say(capacity->where, "an exact rule keeps the meaning, so it needs no condition on capacity", "a neural rule is written with '~>'");
         }
         std::set<std::string> seen;
         std::vector<MeasureCondition> measures;
@@ -358,7 +358,7 @@ private:
         check_measures(phase_.when, where, complaints_);
     }
 
-    // The share of capacity that earlier rule files asked for. Half of it stood for one point.
+    // The share of capacity that earlier rule files asked for. Half of it represented one point.
     void complain_of_capacity(const SExpr& key, std::span<const SExpr> values) {
         const auto share = values.size() == 1 && !values[0].is_list ? number_in<double>(values[0].atom) : std::nullopt;
         const double points = share && *share > 0 && *share <= 1 ? std::round(-100 * std::log2(*share)) / 100 : 1;

@@ -232,7 +232,7 @@ std::optional<std::vector<Term>> loops_of(const NaiveLoops& nest, const Register
         }
         const std::int64_t lanes = i == tile.along ? tile.lanes : 1, size = tile.sizes[i];
         if (part == "own" && size > 1) out.push_back(l.extent > tile.elements(i) ? rem(quo(l.axis, lanes), size) : quo(l.axis, lanes));
-        const bool rest = tile.shared == SharedLoop::cut && i == tile.along;  // a span of one iteration is a loop too, because it tells which one
+        const bool rest = tile.shared == SharedLoop::cut && i == tile.along;  // a span of one iteration is a loop too, because it shows which one
         if (part == "lanes" && (lanes > 1 || rest)) out.push_back(l.extent > lanes ? rem(l.axis, lanes) : l.axis);
     }
     return out;

@@ -23,7 +23,7 @@ enum class SharedLoop {
     blocks,
     // the same, where no input is padded, and no whole number of vectors fills the lanes' loop: whole vectors come first, and a shorter one is the rest
     cut,
-    // blocks of ROWS rows, where no input is padded, and the steps of a sum lie apart in memory: each core copies its rows
+    // blocks of ROWS rows, where no input is padded, and the steps of a sum are far apart in memory: each core copies its rows
     copied,
 };
 

@@ -37,7 +37,7 @@ struct GuardCall {
     std::vector<Expression> arguments;
     Position where;
     std::string text;                           // "(permutable ?a ?b)"
-    std::optional<MeasureCondition> measure{};  // of (fisher >= 0.9); (capacity) stands for the conditions of the phase
+    std::optional<MeasureCondition> measure{};  // of (fisher >= 0.9); (capacity) represents the conditions of the phase
 };
 
 // :for ?k (divisors ?a), :for ?g (2 4 8 16), or a computed part of a side (then `computed` is set, and the variable is '?' and the text of that part).
@@ -53,7 +53,7 @@ struct ChoiceCall {
 
 struct Rule {
     std::string name;
-    std::string set;  // the ruleset that the rule stands in
+    std::string set;  // the ruleset that the rule is in
     Arrow arrow = Arrow::forward;
     std::vector<Rooted> left, right;    // computed parts replaced by their variables
     std::vector<ChoiceCall> choices{};  // in an order in which each needs only what is bound before it

@@ -17,7 +17,7 @@ enum class SweepKind {
 };
 
 // A tile is a term: (sweep-tile ALONG LANES CHUNK). The naive loop with the number ALONG is divided into vectors of LANES elements, and CHUNK elements
-// stay with one core. Vectors run along the innermost loop, or along a loop whose elements lie in blocks. Empty for other statements.
+// stay with one core. Vectors run along the innermost loop, or along a loop whose elements are in blocks. Empty for other statements.
 std::vector<Term> sweep_tiles(const Statement& statement, const NaiveLoops& nest, const VectorMachine& machine, SweepKind kind);
 // A tile of a nest whose innermost loop is cut where its whole vectors end: (sweep-cut LANES). Empty where a whole number of vectors fills that loop, and
 // where there is no other loop that the cores could share.

@@ -30,7 +30,7 @@ struct TileContract {
     std::vector<TilePart> parts;
     std::vector<std::string_view> sums{};   // parts whose sums, in this order, are taken in the order of the statement, under strict-fp
     std::vector<std::string_view> empty{};  // parts that have no loops
-    std::vector<std::pair<std::string_view, std::string_view>> instead{};  // parts that, all together, may stand in place of others
+    std::vector<std::pair<std::string_view, std::string_view>> instead{};  // parts that, all together, may replace others
     bool cuts_a_sum = false;
 };
 

@@ -12,7 +12,7 @@
 namespace loopegg {
 
 // A tile is a term: (unit-tile SHARED BLOCK ROWS R COLUMNS C DEPTH D PACKED SIZE SIZE ...). SHARED, ROWS, COLUMNS and DEPTH are numbers of naive loops. An
-// instruction takes R iterations of the loop ROWS, C of COLUMNS and D steps of the sum DEPTH, of which PACKED neighbours lie in one word. The tiles that are
+// instruction takes R iterations of the loop ROWS, C of COLUMNS and D steps of the sum DEPTH, of which PACKED neighbours are in one word. The tiles that are
 // summed up at once are SIZE for each loop that moves the output. The cores share blocks of BLOCK iterations of the loop SHARED.
 
 // At most `most` tiles, cheapest first by the estimate. Empty where the statement is no sum of products, or where no unit of the machine fits it.

@@ -17,7 +17,7 @@ struct RuleVerdict {
     };
     Proof proof = Proof::unproved;
     std::string why;                           // of what is refused, and how a rule was tried
-    std::string counterexample;                // of a refuted rule: the terms; of an unproved one: the sizes that stand in the way, if any
+    std::string counterexample;                // of a refuted rule: the terms; of an unproved one: the sizes that prevent this, if any
     std::map<std::string, std::int64_t> most;  // by variable: the largest factor that the proof covers
 
     // What the rule does, whatever its author wrote. Where a user forbids it, the rule does not apply.

@@ -4,7 +4,7 @@ clean_environment() {
         -u PKG_CONFIG_PATH -u PKG_CONFIG_LIBDIR -u PYTHONPATH -u PYTHONHOME PATH=/usr/bin:/bin:/usr/sbin:/sbin "$@"
 }
 
-# A folder that was configured for another place, or never to the end, is configured anew.
+# A folder that was configured for another place, or never to the end, is configured again.
 configure() {
     [ -f "$build/build.ninja" ] && [ "$(cat "$build/.configured" 2>/dev/null)" = "$root" ] && return 0
     say "configuring $(basename "$build") ($build_type)"

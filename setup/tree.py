@@ -6,7 +6,7 @@ OURS = ("backends", "bench", "checker", "docs", "examples", "experiments", "extr
 
 
 def tree_files(root):
-    """Paths below root, sorted. In an unpacked archive, which has no git in it, all files in the folders of the tree, and those beside them."""
+    """Paths below root, sorted. In an unpacked archive, which has no git in it, all files in the folders of the tree, and those next to them."""
     listed = subprocess.run(["git", "-C", str(root), "ls-files", "-z", "--cached"], capture_output=True, text=True)
     if listed.returncode == 0 and listed.stdout:
         return sorted(f for f in listed.stdout.split("\0") if f and (root / f).is_file())

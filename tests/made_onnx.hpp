@@ -1,9 +1,14 @@
-// ONNX models in tests, made operator by operator.
+// ONNX models in tests: made operator by operator, or written by PyTorch's exporters.
 #pragma once
+#include <cstring>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
+#include "base/files.hpp"
 #include "graph/interpreter.hpp"
 #include "graph/onnx/onnx.hpp"
 #include "graph/onnx/onnx_model.hpp"
@@ -22,6 +27,20 @@ inline OnnxTensor counted(Ints dims) {  // 0.25, 0.5, -0.75, ...: no two alike, 
     const std::int64_t n = element_count(dims);
     for (std::int64_t i = 0; i < n; ++i) t.floats.push_back(0.25f * static_cast<float>(i + 1) * (i % 3 == 2 ? -1.0f : 1.0f));
     return t;
+}
+
+// {NAME: bytes} of the ONNX files that tests/data/onnx/make.py keeps in one file.
+inline std::map<std::string, std::string> exported_onnx(const std::filesystem::path& file = LOOPEGG_SOURCE "/tests/data/onnx/exported.safetensors") {
+    const std::string bytes = read_file(file);
+    std::uint64_t header = 0;
+    std::memcpy(&header, bytes.data(), sizeof header);
+    std::map<std::string, std::string> all;
+    for (const auto& [name, tensor] : nlohmann::json::parse(bytes.substr(8, header)).items()) {
+        if (!name.ends_with(".onnx")) continue;
+        const std::uint64_t begin = tensor.at("data_offsets").at(0), end = tensor.at("data_offsets").at(1);
+        all[name.substr(0, name.size() - 5)] = bytes.substr(8 + header + begin, end - begin);
+    }
+    return all;
 }
 
 struct Made {

@@ -69,7 +69,7 @@ std::optional<BoardAway> known_trouble(const std::string& said, const BoardAddre
         return BoardAway(
             {fmt::format("the key of board {} is another than the one that ssh knows", a.words()),
              {},
-             "if the board was set up anew, remove the old key (ssh-keygen -R HOST) and add the new one; otherwise the connection may be intercepted"},
+             "if the board was reinstalled, remove the old key (ssh-keygen -R HOST) and add the new one; otherwise the connection may be intercepted"},
             true);
     if (has("Host key verification failed") || has("host key is known for"))
         return BoardAway({fmt::format("ssh does not know the key of board {}, so the board is refused", a.words()),
@@ -81,7 +81,7 @@ std::optional<BoardAway> known_trouble(const std::string& said, const BoardAddre
                           {},
                           fmt::format("give the board your key: ssh-copy-id{} {}", port, who)},
                          true);
-    if (has("Could not resolve hostname")) return BoardAway({fmt::format("nobody knows where board {} is: its host name cannot be resolved", a.words())}, true);
+    if (has("Could not resolve hostname")) return BoardAway({fmt::format("the host name of board {} cannot be resolved", a.words())}, true);
     return {};
 }
 
@@ -236,7 +236,7 @@ BoardHello BoardConnection::greeted(const std::string& architecture, const std::
         close(), throw BoardAway(
                      {fmt::format("board {} has an {} processor, and its target is for {}", address_.words(), terminal_text(word.substr(6, 40)), architecture),
                       {},
-                      "'loopegg targets add NAME --ssh ...' without --like asks the board what it is"},
+                      "'loopegg targets add NAME --ssh ...' without --like detects the board's hardware"},
                      true);
     if (word == "full") close(), throw BoardAway({fmt::format("board {} has no space for the worker ({} bytes)", address_.words(), bytes.size())}, false);
     if (word == "need") send(bytes, monotonic_seconds() + copying_seconds);

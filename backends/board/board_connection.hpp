@@ -30,7 +30,7 @@ private:
 // What a board says when it is greeted.
 struct BoardHello {
     MachineFacts facts{};
-    std::string conditions{};  // "governor ondemand, 51.2 °C", as far as the board tells
+    std::string conditions{};  // "governor ondemand, 51.2 °C", as far as the board reports it
 };
 
 class BoardConnection {
@@ -45,7 +45,7 @@ public:
     // Starts the worker on the board. Throws BoardAway, also when `over` becomes true meanwhile.
     BoardHello open(const std::string& architecture, const std::filesystem::path& worker, const std::atomic<bool>* over = nullptr);
     bool is_open() const { return pid_ > 0; }
-    // Sends a whole message and waits for the answer to it. Every 'state busy' starts the time limit anew. Closes the connection before it throws BoardAway.
+    // Sends a whole message and waits for the answer to it. Every 'state busy' starts the time limit again. Closes the connection before it throws BoardAway.
     BoardMessage ask(const std::string& message, const std::string& id, double seconds, const std::function<void()>& busy = {});
     void close();
     const BoardAddress& address() const { return address_; }
@@ -66,7 +66,7 @@ private:
     const std::atomic<bool>* over_ = nullptr;
 };
 
-// "governor ondemand, 51.2 °C" of a message; "" where the board's system tells neither.
+// "governor ondemand, 51.2 °C" of a message; "" where the board's system reports neither.
 std::string conditions_of(const BoardMessage& m);
 
 // Turns what a board says about itself into the target that code for the board is compiled for.

@@ -21,7 +21,7 @@ private:
 };
 
 struct BoardMessage {
-    std::vector<std::pair<std::string, std::string>> lines{};  // in order; a key may stand several times
+    std::vector<std::pair<std::string, std::string>> lines{};  // in order; a key may be several times
     std::string bytes{};
 
     BoardMessage& add(std::string key, std::string value);

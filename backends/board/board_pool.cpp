@@ -42,7 +42,7 @@ struct BoardPool::Board {
     std::string hint{};
     bool lasting = false;
     int tries = 0;              // tries in vain to reach the board, one after another
-    std::int64_t measured = 0;  // candidates that the store was not told of yet
+    std::int64_t measured = 0;  // candidates that are not in the store yet
     double told = 0;
 };
 
@@ -52,7 +52,7 @@ struct BoardPool::Run {
         std::size_t candidate;
         std::filesystem::path package;
         int losses = 0;    // boards that went away with the candidate
-        int failures = 0;  // failures of the candidate itself, as far as a board can tell
+        int failures = 0;  // failures of the candidate itself, as far as a board can determine
     };
     std::mutex mutex;
     std::condition_variable changed;

@@ -21,7 +21,7 @@ struct BoardAnswer {
     int clean = 0;
     std::string why{};         // why there are no times
     bool own = false;          // the candidate itself is wrong, on every board
-    bool moment = false;       // the candidate's process died or was late, which may be the board's fault: another try tells
+    bool moment = false;       // the candidate's process died or was late, which may be the board's fault: another try shows it
     std::string conditions{};  // "governor ondemand, 51.2 °C"
     std::string machine{};     // "board pi@10.0.0.7, governor ondemand, 51.2 °C"
     double seconds = 0;        // that the board took

@@ -1,7 +1,7 @@
 // One candidate on a board: it is loaded, its output is compared with the expected one, and only then it is timed.
 //
 // A request has the lines 'symbol', 'samples', 'tolerance' (0: bit for bit), 'object BYTES', and one 'buffer FLOATS' for each parameter (the output first).
-// Its bytes are the object, the operands in the kernel's own layout, and the expected output, where NaN stands for elements that nobody reads.
+// Its bytes are the object, the operands in the kernel's own layout, and the expected output, where NaN represents elements that nobody reads.
 #pragma once
 #include "backends/board/board_message.hpp"
 

@@ -1,6 +1,6 @@
 // The program that loopegg copies to a board. It checks and times candidates that come over its standard input, and needs nothing on the board but Linux.
 //
-// Its first message tells what the board is. Each candidate runs in a process of its own, which may do nothing but compute. All workers on a board together
+// Its first message shows what the board is. Each candidate runs in a process of its own, which may do nothing but compute. All workers on a board together
 // time one candidate at a time: they take turns at a lock on their folder, and a worker that waits says 'state busy' now and then.
 #include <fcntl.h>
 #include <poll.h>

@@ -83,7 +83,7 @@ std::uint64_t ElfLibrary::add_zeros(SectionName to, std::uint64_t size, std::uin
     return at;
 }
 
-// Bytes lie in the file without gaps for pages. Where a segment begins, its addresses are a page further than those of the bytes before it.
+// Bytes are in the file without gaps for pages. Where a segment begins, its addresses are a page further than those of the bytes before it.
 void ElfLibrary::give_addresses() {
     std::uint64_t offset = header_bytes, shift = 0;
     for (int i = dynsym; i < section_count; ++i) {

@@ -11,7 +11,7 @@
 
 namespace loopegg {
 
-// In the order in which they lie: what is read, code, what is written, and what only tools read.
+// In the order of the file: what is read, code, what is written, and what only tools read.
 enum SectionName { null, dynsym, dynstr, hash, versym, verneed, rela, rodata, text, dynamic, got, data, tbss, bss, symtab, strtab, shstrtab, section_count };
 
 class ElfLibrary {

@@ -1,4 +1,4 @@
-// A relocatable ELF object: its tables, which are checked to lie inside the object.
+// A relocatable ELF object: its tables, which are checked to be inside the object.
 #pragma once
 #include <elf.h>
 
@@ -34,7 +34,7 @@ public:
         std::size_t section;  // that they are for
         std::vector<Elf64_Rela> all;
     };
-    std::vector<Relocations> relocations() const;  // of loaded sections; places and symbols lie inside their tables
+    std::vector<Relocations> relocations() const;  // of loaded sections; places and symbols are inside their tables
 
 private:
     template <class T>

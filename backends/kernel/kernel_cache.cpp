@@ -45,7 +45,7 @@ std::filesystem::path KernelCache::runtime(const std::string& compiler) {
                                                   auto object = std::make_shared<ScratchFile>(".o");
                                                   std::vector<std::string> words{compiler, "-O2",       "-std=gnu11", "-fPIC",
                                                                                  "-r",     "-nostdlib", "-o",         object->path().string()};
-                                                  if (compiler.starts_with("aarch64")) words.push_back("-mno-outline-atomics");  // they lie in libgcc
+                                                  if (compiler.starts_with("aarch64")) words.push_back("-mno-outline-atomics");  // they are in libgcc
                                                   for (const char* file : runtime_files)
                                                       if (std::string_view(file).ends_with(".c"))
                                                           words.push_back(shipped(std::string("backends/runtime/") + file).string());

@@ -35,7 +35,7 @@ private:
 constexpr const char* runtime_files[] = {"loopegg_cores.c", "loopegg_entry.c",   "loopegg_network.c", "loopegg_network.h", "loopegg_pace.c",
                                          "loopegg_pace.h",  "loopegg_runtime.h", "loopegg_team.c",    "loopegg_units.c",   "loopegg_weights.h"};
 
-// Where the object of the runtime for this processor lies, if loopegg came with one.
+// Where the object of the runtime for this processor is, if loopegg came with one.
 std::filesystem::path runtime_object_file(const std::string& architecture);
 
 // Several threads may ask for the same kernel. The second thread waits for the first.

@@ -14,7 +14,7 @@ namespace loopegg {
 // A name, or a place of one object that has no name outside of it.
 struct LinkSymbol {
     std::string name;
-    int piece = -1;           // that it lies in; -1: it is imported, or absolute
+    int piece = -1;           // that it is in; -1: it is imported, or absolute
     std::int64_t offset = 0;  // in its piece; of an absolute symbol, its value
     std::uint64_t size = 0;
     bool absolute = false, weak = false, imported = false, function = false;
@@ -24,7 +24,7 @@ struct LinkSymbol {
 
 enum class Segment { read, code, written, thread };
 
-// Bytes of one section of an object, or a table of our own, which lie together.
+// Bytes of one section of an object, or a table of our own, which are contiguous.
 struct LinkPiece {
     Segment segment = Segment::read;
     std::string_view bytes;

@@ -32,7 +32,7 @@ struct ObjectImage::Symbols {
 std::unique_ptr<ObjectImage> ObjectImage::load(std::string_view bytes, std::string& why, const std::function<void*(const char* symbol)>& resolve) try {
     const ElfObject o(bytes);
     if (o.machine() != own_machine) throw Unlinkable{"not an object of this machine"};
-    // Code comes first. From the next page on comes what may be written: data, then the table entries. Stubs stand with the code.
+    // Code comes first. From the next page on comes what may be written: data, then the table entries. Stubs are with the code.
     const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
     std::vector<std::uint64_t> at(o.sections().size(), 0);
     std::uint64_t end = 0;

@@ -33,7 +33,7 @@ private:
 // The addresses of a symbol, of its table entry, and of a stub that jumps to it, all without an addend.
 struct SymbolAddresses {
     std::int64_t target = 0, entry = 0, stub = 0;
-    bool far = false;  // the symbol lies in another library
+    bool far = false;  // the symbol is in another library
 };
 
 // A far call goes through a stub that jumps to the address in its table entry.

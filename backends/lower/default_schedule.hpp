@@ -9,7 +9,7 @@ namespace loopegg {
 // A whole NEST over the statement, for the target.
 Term default_nest(const Statement& statement, const Target& target);
 
-// The loops of `nest`, restricted or not, arranged for the target: the same instances in a faster order. A nest that no rule arranges stays as it stands.
+// The loops of `nest`, restricted or not, arranged for the target: the same instances in a faster order. A nest that no rule arranges stays as it is.
 Term arrange(const Term& nest, const Target& target);
 
 // A NEST over a node's first statement that visits what the node's domain leaves.

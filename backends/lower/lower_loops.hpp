@@ -7,7 +7,7 @@
 
 namespace loopegg {
 
-// Storage of at most this size lies on the stack.
+// Storage of at most this size is on the stack.
 constexpr std::int64_t max_stack_bytes = 16384;
 
 // A loop with more lanes that was to be a vector becomes an ordinary loop.
@@ -48,7 +48,7 @@ protected:
 
     std::optional<WholeTile> whole_tile(const Tree& n) const;
 
-    // The condition on a thread under which it does what stands here; empty on a CPU.
+    // The condition on a thread under which it does what is here; empty on a CPU.
     Expr mine();
     // The condition on a thread under which it takes part in the loops around here. Where the parts of a nest use unequally many threads, some threads have
     // nothing to do, and must not read either.

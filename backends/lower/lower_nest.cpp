@@ -254,7 +254,7 @@ private:
         };
         if (const auto rows = outputs_.size() == 1 ? across_rows(*n) : std::nullopt) {
             Storage put = *st;
-            if (s_.coefficients.empty()) {  // sums lie in registers; transformed tiles lie in memory already
+            if (s_.coefficients.empty()) {  // sums are in registers; transformed tiles are in memory already
                 put.buffer = tv::buffer("rows" + std::to_string(n->stage), st->buffer.shape, "local");
                 all.push_back(tv::allocate(put.buffer, on_stack(put.buffer)));
                 all.push_back(each_element(below, {n->tile}, [&](const auto& logical, const TreeNode* b) {
@@ -319,7 +319,7 @@ private:
         return rounds_operand(stage) ? tv::outer_function("loopegg_tf32", {value}) : value;
     }
 
-    // The stages of inputs that stand first in a serial loop, if they are staged ahead and the registers can hold the next tiles.
+    // The stages of inputs that are first in a serial loop, if they are staged ahead and the registers can hold the next tiles.
     std::vector<Tree> stages_ahead(const TreeNode& n) const {
         std::vector<Tree> all;
         if (!gpu_ || n.loop != LoopKind::serial || n.extent == 1 || n.partial || inside_threads() || guarded_here()) return all;

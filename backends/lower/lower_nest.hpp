@@ -1,4 +1,4 @@
-// Lowers loop trees to TIR: the loops come in exactly the order of the term, and nothing is added.
+// Lowers loop trees to TIR, with the loops in the order of the term. Beyond the term, only predicates, prefetches of weights and restored outputs are added.
 #pragma once
 #include "backends/kernel/kernel.hpp"
 #include "backends/lower/tir.hpp"

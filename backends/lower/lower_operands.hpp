@@ -24,7 +24,7 @@ struct Storage {
     const TreeNode* slot_of = nullptr;  // the stage of the output that fills this storage, each element once
 };
 
-// Where the scales of int8 numbers lie: in which buffer, from which of its words on, and for how many output channels.
+// Where the scales of int8 numbers are: in which buffer, from which of its words on, and for how many output channels.
 struct Int8Place {
     int weights = -1;
     std::int64_t begin = 0, channels = 0;
@@ -90,7 +90,7 @@ protected:
     Expr read(const TreeNode& body, std::size_t r);
     // Requests for the weights that later iterations of a loop will read, to be put where an iteration begins: `below` is the loop's body.
     std::vector<Obj> prefetched(const Tree& below) const;
-    // How far apart the words of an operand lie whose index differs by 1 in a loop's variable; none where that is no fixed distance.
+    // How far apart the words of an operand are whose index differs by 1 in a loop's variable; none where that is no fixed distance.
     bool packed() const { return in_word_ > 1; }
     bool int8() const { return packed_kind_ == "int8"; }
     std::optional<std::int64_t> word_stride(const TreeNode& body, std::size_t r, int var) const;
@@ -103,7 +103,7 @@ protected:
     Expr entry(const Coefficient& c, const TreeNode& body) const;
     // The sum over columns of a coefficient times what `term` gives; `term` is not called for coefficients of zero.
     static Expr weighted(const std::vector<double>& coefficients, const std::function<Expr(std::int64_t column)>& term);
-    // What a network has measured for int8 numbers lies behind the weights (kernel.hpp).
+    // What a network has measured for int8 numbers is behind the weights (kernel.hpp).
     Expr int8_scale(Int8Tail part, const Expr& channel = 0, std::int64_t lanes = 1) const;  // of neighbouring channels
     Expr outside() const;                                                                   // what reads beyond a padded buffer give
     Expr identity() const;

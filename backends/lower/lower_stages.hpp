@@ -1,4 +1,4 @@
-// Storages that stand for a tile of an operand: their shape and scope, what is copied into them, and how an output tile leaves them.
+// Storages that represent a tile of an operand: their shape and scope, what is copied into them, and how an output tile leaves them.
 #pragma once
 #include <functional>
 #include <memory>
@@ -17,7 +17,7 @@ protected:
     bool on_stack(const tv::Buffer& b) const;
     std::vector<Expr> steps_here(const Tile& tile) const;  // the values of a tile's steps
 
-    // Vectors that lie across the rows of the output would be stored one float at a time, every float to another row. Such a tile is
+    // Vectors across the rows of the output would be stored one float at a time, every float to another row. Such a tile is
     // stored in memory as it is and then copied row by row. Gives the tile with its steps in the order of the output's memory, and how
     // many of the last steps are contiguous in that memory.
     struct Rows {
@@ -34,7 +34,7 @@ protected:
     // One element of a storage is a value, or a word of packed values; then the packed step counts words here.
     Obj store_element(const Storage& st, const Tile& tile, const std::function<Expr()>& value);
 
-    // One instruction of tensor cores (lower_tensor.cpp), by which a warp does what stands under a tensor loop.
+    // One instruction of tensor cores (lower_tensor.cpp), by which a warp does what is under a tensor loop.
     Obj tensor_step(const TreeNode& n);
 
 private:

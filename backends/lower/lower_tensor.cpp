@@ -1,4 +1,4 @@
-// Lowers what stands under a tensor loop to one instruction of a warp: 16 rows times 8 columns, 8 steps of each sum.
+// Lowers what is under a tensor loop to one instruction of a warp: 16 rows times 8 columns, 8 steps of each sum.
 //
 // The schedule says which outputs a thread has, as anywhere: thread 4*g + m of the warp has rows g and g + 8, and columns 2*m and 2*m + 1. So sums begin, end
 // and leave their registers as they do in other nests. The instruction wants operands in another order: of the rows, steps m and m + 4; of the columns,

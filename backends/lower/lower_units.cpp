@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t registers = 8, bytes_of_a_word = 4;
 
-// Instructions of units that code can be made for, what they take, and whether sums lie in registers of tiles.
+// Instructions of units that code can be made for, what they take, and whether sums are in registers of tiles.
 struct KnownUnit {
     const char *instruction, *operands;
     bool tiles;
@@ -193,7 +193,7 @@ bool NestUnits::input_moves_along_rows() const {
     return s_.buffers[static_cast<std::size_t>(rows.buffer)].kind != BufferKind::weight;
 }
 
-// How far apart neighbours along a loop lie in the storage of sums.
+// How far apart neighbours along a loop are in the storage of sums.
 std::int64_t NestUnits::sum_step(const Storage& sums, const TreeNode* loop) const {
     const OperandPlace& place = tiles_->loops.body->write;
     std::int64_t distance = 1;

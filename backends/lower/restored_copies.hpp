@@ -14,7 +14,7 @@ struct RestoredCopy {
     std::vector<std::int64_t> offset, step;
     std::int64_t count = 1;
     std::vector<DigitRange> when{};
-    bool always = false;  // for every computed element: `when` then only tells computed elements from the others
+    bool always = false;  // for every computed element: `when` then only distinguishes computed elements from the others
 
     bool itself() const;
 };

@@ -9,7 +9,7 @@
 
 namespace loopegg {
 
-// `leaf` gives the value of a name; numbers are taken as they stand.
+// `leaf` gives the value of a name; numbers are taken as they are.
 tv::Expr rounded_to(const std::string& kind, const tv::Expr& x);  // as nest/term/rounding.hpp says, by the bits of the number
 
 // Two numbers as bf16 in one word, and the half of such a word as a number again.

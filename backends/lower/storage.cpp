@@ -1,4 +1,4 @@
-// How the values of a buffer lie in memory: blocked layouts, and weights in the order of their visits.
+// How the values of a buffer are stored in memory: blocked layouts, and weights in the order of their visits.
 #include <algorithm>
 #include <bit>
 #include <cstring>

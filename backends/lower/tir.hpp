@@ -41,7 +41,7 @@ Expr with_bits(const Expr& whole);                                    // the flo
 Expr bitwise(const char* op, const Expr& a, const Expr& b);           // "prim.bitwise_and", "prim.right_shift" and their kind, int32
 Expr bits_of(const Expr& number);                                     // the int32 that has the bits of a float32
 
-// Vectors of 32-bit whole numbers that lie as floats in buffers. The lanes are neighbours of the last dimension.
+// Vectors of 32-bit whole numbers that are as floats in buffers. The lanes are neighbours of the last dimension.
 Expr run_of(const Expr& first, std::int64_t lanes);                                            // the positions first, first + 1, ...
 Expr spread(const Expr& value, std::int64_t lanes);                                            // one value in all lanes
 Expr whole_lanes(const Expr& floats, std::int64_t lanes);                                      // the bits of float lanes as whole numbers

@@ -1,7 +1,7 @@
 // The one door to TVM: every function of its registry that loopegg calls, by a name of our own.
 //
 // The wheel has no compiler headers: every node is an opaque ObjectRef and every operation is a registered global function.
-// Names change between TVM's releases. So they stand in this file alone, and all are looked up when the libraries are loaded.
+// Names change between TVM's releases. So they are in this file alone, and all are looked up when the libraries are loaded.
 #pragma once
 #include <string>
 #include <vector>

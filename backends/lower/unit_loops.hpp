@@ -1,4 +1,4 @@
-// The loops that a matrix unit does by one instruction, and how their operands lie in memory.
+// The loops that a matrix unit does by one instruction, and how their operands are stored in memory.
 #pragma once
 #include <array>
 #include <optional>

@@ -24,12 +24,12 @@ private:
     AlignedFloats memory_;
 };
 
-// How much memory stands for a network of so many bytes of weights: the next power of two, at most 128 MiB, which no cache holds. The weights of a
+// How much memory represents a network of so many bytes of weights: the next power of two, at most 128 MiB, which no cache holds. The weights of a
 // network of less than 1 MiB stay in the caches, so the answer is 0.
 std::int64_t cold_bytes_for(std::int64_t weight_bytes);
 std::int64_t cold_bytes_for(const Weights& weights);
 
-// What the store keeps beside a time: "warm", or "cold 64 MiB".
+// What the store keeps next to a time: "warm", or "cold 64 MiB".
 std::string timing_words(std::int64_t cold_bytes);
 
 }  // namespace loopegg

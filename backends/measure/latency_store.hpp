@@ -34,7 +34,7 @@ public:
     // Keeps an answer, unless the key has a time: the first time stays, so that all processes decide by the same figures. A failure that is not the
     // candidate's own is not kept, and its claim is given up.
     void put(const Hash128& key, const std::string& target, const std::string& nest, const Measured& answer, const std::string& timing = "warm");
-    // The same, and gives the answer that stands. Whoever measures without a claim asks so, because another process may have been faster.
+    // The same, and gives the answer that counts. Whoever measures without a claim asks so, because another process may have been faster.
     Measured put_or_find(const Hash128& key, const std::string& target, const std::string& nest, const Measured& answer, const std::string& timing = "warm");
     void release(const Hash128& key);  // gives up a claim without an answer
 

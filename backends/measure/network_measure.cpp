@@ -64,7 +64,7 @@ Measured sum_of_steps(const Term& network, const Target& target, Measurer& measu
         Latency& l = *sum.latency;
         l.median_ms += m.latency->median_ms, l.iqr_ms += m.latency->iqr_ms, l.n = l.n ? std::min(l.n, m.latency->n) : m.latency->n;
         l.measured = l.measured && m.latency->measured, l.disturbed = l.disturbed || m.latency->disturbed;
-        if (!m.machine.empty()) sum.machine = m.machine;  // the last one stands for all, because boards of a target are equal
+        if (!m.machine.empty()) sum.machine = m.machine;  // the last one represents all, because boards of a target are equal
     }
     return sum;
 }

@@ -57,7 +57,7 @@ private:
     };
     struct Want {
         Term nest;
-        std::size_t rank = 0;  // how many schedules of the same nest stand before this one
+        std::size_t rank = 0;  // how many schedules of the same nest are before this one
     };
     std::optional<Measured> known(const Hash128& key);
     Measured estimated(const Term& nest) const;
@@ -68,7 +68,7 @@ private:
     LatencyStore store_;
     std::map<Hash128, std::string> failed_;
     std::map<Hash128, Measured> asked_;               // what the store said before, so that a run gets one answer to one question
-    std::unordered_map<std::string, Ratio> of_nest_;  // measured beside estimated, by nest without its schedule
+    std::unordered_map<std::string, Ratio> of_nest_;  // measured divided by estimated, by nest without its schedule
     Ratio of_all_, of_networks_;
     std::vector<Want> wanted_;
     std::unordered_map<std::string, std::size_t> ranks_;

@@ -27,7 +27,7 @@ std::vector<Tensor> run_confined(const std::filesystem::path& folder, std::span<
         if (!reply["ok"].get<bool>())
             throw UserError(Diagnostic{"the network in '" + folder.string() + "' cannot be run: " + reply.value("why", "it failed"),
                                        {},
-                                       "compile it anew for this machine: loopegg compile MODEL --out DIR"});
+                                       "recompile it for this machine: loopegg compile MODEL --out DIR"});
     };
     ask({{"op", "open"}, {"id", 0}, {"folder", std::filesystem::absolute(folder).string()}});
     ask({{"op", "infer"}, {"id", 0}, {"inputs", in}, {"outputs", out}});

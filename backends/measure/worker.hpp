@@ -1,4 +1,4 @@
-// The worker of a measurement: a process of its own that compiles, checks and times what it is told, one JSON line at a time.
+// The worker of a measurement: a process of its own that compiles, checks and times what it is sent, one JSON line at a time.
 //
 //   {"op":"build","id":1,"nest":"(nest ...)","target":"host"}   -> {"id":1,"ok":true} | {"id":1,"ok":false,"why":"...","own":true}
 //   {"op":"open","id":2,"folder":"..."}                         -> the same, for a compiled network

@@ -195,7 +195,7 @@ Drawn draw(std::vector<float>& values, std::uint64_t seed) {
     return drawn;
 }
 
-// What stands for the constants of a plan, by step and operand, and by name.
+// What represents the constants of a plan, by step and operand, and by name.
 struct DrawnPlan {
     std::vector<std::vector<Drawn>> operands;
     std::map<std::string, Drawn> constants;

@@ -23,7 +23,7 @@ struct BundleReport {
 };
 
 struct BundleOptions {
-    bool sources = true;  // each kernel's CUDA C beside its cubin
+    bool sources = true;  // each kernel's CUDA C next to its cubin
     std::function<void(std::size_t done, std::size_t all)> progress{};
 };
 
@@ -47,7 +47,7 @@ std::vector<BundleResult> import_bundle(const std::filesystem::path& folder, con
 // Runs a command in a shell, with the bundle's folder in place of {}. What the command leaves in results.txt is the answer, however the command ends.
 // Throws UserError where it leaves nothing.
 void run_bundle(const std::string& command, const std::filesystem::path& folder);
-// Throws UsageError unless {} stands in the command.
+// Throws UsageError unless {} is in the command.
 void check_runner(const std::string& command);
 
 }  // namespace loopegg

@@ -49,7 +49,7 @@ struct PointedTable {
 };
 
 // The runtime is an object for the network's processor. Throws UserError where the objects need what only a system's linker does. The network has no operators
-// that run as they stand: their code is C++.
+// that run as they are: their code is C++.
 std::string network_library(const PlacedNetwork& n, const std::string& runtime) {
     const NetworkTables t = network_tables(n);
     require(t.operators.empty(), "a network that is linked here has no opaque operators");
@@ -274,7 +274,7 @@ std::string runtime_object(const Target& target, KernelCache& cache) {
     return compiler.empty() ? "" : read_file(cache.runtime(compiler));
 }
 
-// The code of operators that run as they stand is C++, so a compiler links it. It keeps its names to itself.
+// The code of operators that run as they are is C++, so a compiler links it. It keeps its names to itself.
 void link_with_operators(const Target& target, const fs::path& folder, KernelCache& cache) {
     const std::string compiler = c_compiler(target);
     std::vector<std::string> words{compiler,
@@ -316,7 +316,7 @@ bool write_cpu(const PlacedNetwork& n, const Target& target, const fs::path& fol
 }
 
 // The library runs on a machine of this architecture that has the driver. It is built here if there is a C compiler. Otherwise the first line of network.c
-// tells how to build it.
+// shows how to build it.
 bool write_gpu(const PlacedNetwork& n, const Target& target, const fs::path& folder) {
     const fs::path runtime = shipped("backends/runtime");
     std::vector<std::string> sources;
@@ -428,7 +428,7 @@ CompiledNetwork recompile(const fs::path& from, const Graph& graph, const Weight
     const JsonView manifest = read_json(read_source(from / "network.json", 1 << 30));
     const auto said = manifest.find("schedules");
     if (!said)
-        throw UserError(Diagnostic{from.string() + " does not hold the schedules of its network", {}, "run 'loopegg optimize' or 'loopegg compile' anew"});
+        throw UserError(Diagnostic{from.string() + " does not hold the schedules of its network", {}, "run 'loopegg optimize' or 'loopegg compile' again"});
     Schedules schedules;
     for (const auto& [site, schedule] : said->members()) schedules[site] = parse_term(schedule.text());
     const Target target = find_target(manifest.at("target").text());
@@ -447,7 +447,7 @@ CompiledNetwork recompile(const fs::path& from, const Graph& graph, const Weight
     const JsonView fresh = read_json(read_source(to / "network.json", 1 << 30));
     if (fresh.at("steps").value() != manifest.at("steps").value() || fresh.at("kernels").value() != manifest.at("kernels").value())
         throw UserError(Diagnostic{
-            from.string() + " was compiled by another version of loopegg, which makes other steps of this network", {}, "run 'loopegg optimize' anew"});
+            from.string() + " was compiled by another version of loopegg, which makes other steps of this network", {}, "run 'loopegg optimize' again"});
     return made;
 }
 

@@ -20,7 +20,7 @@ using Release = void (*)(void*);
 using Count = int (*)();
 using Size = long (*)(int);
 
-constexpr const char* made_anew = "make the folder anew: loopegg compile MODEL --out DIR";
+constexpr const char* made_anew = "compile the network again: loopegg compile MODEL --out DIR";
 
 std::vector<GraphInput> values(const JsonView& j) {
     std::vector<GraphInput> all;

@@ -1,4 +1,4 @@
-// A whole network compiled for one target: one shared library with a plain C entry point, its weights beside it, its memory planned.
+// A whole network compiled for one target: one shared library with a plain C entry point, its weights next to it, its memory planned.
 #pragma once
 #include <filesystem>
 #include <map>

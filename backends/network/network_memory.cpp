@@ -26,7 +26,7 @@ void place_concats(NetworkPlan& plan, const std::vector<std::string>& inputs) {
     std::set<std::size_t> dropped;
     for (auto it = order.rbegin(); it != order.rend(); ++it) {  // the last concat of a chain holds the others
         const auto& steps = parts[*it];
-        // All parts already lie in one value in the right order, so the concat is a view of that value.
+        // All parts already are in one value in the right order, so the concat is a view of that value.
         const auto first = home(plan, plan.steps[steps[0]].copy->from);
         bool view = !plan.inside.contains(*it) && first.first != plan.steps[steps[0]].copy->from;
         for (std::size_t s : steps) {

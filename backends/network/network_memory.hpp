@@ -1,4 +1,4 @@
-// Where every value of a network lies in one arena: values that never live at the same time share memory.
+// Where every value of a network is in one arena: values that never live at the same time share memory.
 #pragma once
 #include <cstdint>
 #include <map>

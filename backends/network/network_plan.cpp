@@ -341,7 +341,7 @@ private:
             if (to == last) to = next.name;
         last = next.name;
     }
-    // Whether a value exists before `node` runs: its node stands earlier, or was fused into an earlier step.
+    // Whether a value exists before `node` runs: its node is earlier, or was fused into an earlier step.
     bool ready(const std::string& value, const Node& node) const {
         auto at = position_.find(value);
         if (at == position_.end()) return false;
@@ -353,7 +353,7 @@ private:
             const ScaleShift s = scale_shift(node, weights_);
             return b.name == "A" ? s.scale : s.shift;
         }
-        if (node.op == "avg_pool") {  // how many elements of each window lie inside the image; the rest is padding, wherever it ends
+        if (node.op == "avg_pool") {  // how many elements of each window are inside the image; the rest is padding, wherever it ends
             const auto &k = node.integers("kernel"), &s = node.integers("stride"), &p = node.integers("padding");
             auto inside = [&](std::size_t d, std::int64_t o) {
                 const std::int64_t low = std::max<std::int64_t>(0, o * s[d] - p[d]), high = std::min(node.input_shapes[0][2 + d], o * s[d] - p[d] + k[d]);

@@ -39,7 +39,7 @@ struct CopyStep {
     bool part = false;  // a part of a concat: the step that makes it may write it in place
 };
 
-// A node that its own code runs: an ONNX operator as it stands.
+// A node that its own code runs: an ONNX operator as it is.
 struct OpaqueStep {
     std::string site, to, node;  // node: the text of the node
     std::int64_t output = 0;
@@ -58,7 +58,7 @@ struct NetworkPlan {
     };
     std::vector<Step> steps;
     std::map<std::string, std::int64_t> sizes;                           // floats of every value that a step writes or reads
-    std::map<std::string, std::pair<std::string, std::int64_t>> inside;  // value -> (value it lies in, offset): views and parts of a concat
+    std::map<std::string, std::pair<std::string, std::int64_t>> inside;  // value -> (value it is in, offset): views and parts of a concat
     std::map<std::string, std::vector<float>> constants;                 // values that are weights (parameter nodes)
 };
 

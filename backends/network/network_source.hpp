@@ -40,10 +40,10 @@ struct PlacedNetwork {
     std::int64_t arena = 0;
     std::vector<float> weights;
     double kernel_seconds = 0;                      // processor time of compiling the kernels
-    std::map<std::string, std::int64_t> constants;  // where values that are weights lie, by name
+    std::map<std::string, std::int64_t> constants;  // where values that are weights are, by name
 };
 
-// A table of C. C has no empty arrays: `none` stands for one.
+// A table of C. C has no empty arrays: `none` represents one.
 std::string c_table(const char* type, const char* name, std::vector<std::string> rows, const char* none, const char* between = ",\n    ");
 
 // Compiles the steps of a plan and gives everything its place. `nests` gets the distinct nests, in the order of the kernels.

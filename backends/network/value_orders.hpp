@@ -1,4 +1,4 @@
-// Which values of a network lie in memory in one order, because a step or a view knows nothing of the order and takes it as it comes.
+// Which values of a network are in memory in one order, because a step or a view knows nothing of the order and takes it as it comes.
 #pragma once
 #include <set>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace loopegg {
 
-// Two values that lie alike: both are operands of a step that works in any order, or one is a piece of the other.
+// Two values that are alike: both are operands of a step that works in any order, or one is a piece of the other.
 struct SameOrder {
     std::string a, b;
     std::int64_t piece = 0;  // elements: no interleaved rows reach beyond a piece. 0: rows may reach anywhere
@@ -23,10 +23,10 @@ struct ValueOrders {
 
 ValueOrders value_orders(const NetworkPlan& plan, const Graph& graph);
 
-// Whether the step is a nest that takes any order as it comes, so that its values lie alike.
+// Whether the step is a nest that takes any order as it comes, so that its values are alike.
 bool takes_any_order(const NetworkPlan::Step& step);
 
-// Whether the value lies between nests of one site, which know it by shapes of their own.
+// Whether the value is between nests of one site, which know it by shapes of their own.
 bool is_scratch(const std::string& value);
 
 // Throws InternalFault where a value is read in another order than it is written in.

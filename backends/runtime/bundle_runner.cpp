@@ -106,7 +106,7 @@ std::string verdict(const Program& p) {
 }
 
 // Runs the whole program as one graph, as a compiled network runs, so that times are those of the device and not of the launching thread. A program of few
-// steps stands in the graph several times: a step of a network follows another step, and the time of a graph of one step would mostly be that of launching it.
+// steps is in the graph several times: a step of a network follows another step, and the time of a graph of one step would mostly be that of launching it.
 std::vector<double> times(const Program& p, CUstream stream, int repeats) {
     constexpr std::size_t steps_of_a_graph = 16;
     const std::size_t copies = (steps_of_a_graph + p.steps.size() - 1) / std::max<std::size_t>(1, p.steps.size());

@@ -78,7 +78,7 @@ typedef struct {
     CUresult (*instantiate_before)(CUgraphExec*, CUgraph, void*, char*, size_t);
 } loopegg_cuda;
 
-/* 0 when found; else `why` tells what is missing. LOOPEGG_CUDA_DRIVER names another library than libcuda.so.1. */
+/* 0 when found; else `why` shows what is missing. LOOPEGG_CUDA_DRIVER names another library than libcuda.so.1. */
 static inline int loopegg_find_cuda(loopegg_cuda* cuda, char* why, size_t room) {
     const char* named = getenv("LOOPEGG_CUDA_DRIVER");
     void* library = dlopen(named && *named ? named : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);

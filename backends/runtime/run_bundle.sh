@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds the runner with any C++ compiler, nvcc among them, and runs the bundle; results.txt is what to bring back. A run that was cut goes on.
+# Builds the runner with any C++ compiler, nvcc among them, and runs the bundle; results.txt is what to bring back. A run that was cut continues.
 #   run_bundle.sh [RESULTS] [REPEATS]   how often each program is timed (21); 1 is enough to know whether its output is right
 set -e
 cd "$(dirname "$0")"

@@ -6,7 +6,7 @@
 namespace loopegg {
 
 struct BoardAddress {
-    std::string user, host;  // host: a name, an alias of ssh's configuration, or a number; IPv6 stands in brackets when a port follows
+    std::string user, host;  // host: a name, an alias of ssh's configuration, or a number; IPv6 is in brackets when a port follows
     int port = 0;            // 0: as ssh's configuration says
     std::string words() const;
 };

@@ -142,7 +142,7 @@ Target parse_target(const SourcePtr& source, const std::function<HostFacts()>& h
     file.only({"name", "summary", "reach", "address", "boards", "tvm", "machine"});
     Target t;
     t.name = file.at("name").text();
-    if (!is_file_name(t.name)) file.at("name").fail(fmt::format("'{}' is no name of a target: expected letters, digits, '_', '-', '.'", t.name));
+    if (!is_file_name(t.name)) file.at("name").fail(fmt::format("'{}' is not a valid target name: expected letters, digits, '_', '-', '.'", t.name));
     if (auto summary = file.find("summary")) t.summary = summary->text();
     t.reach = reach_of(file);
     if (auto address = file.find("address"); address && !address->text().empty()) t.address = address_of(*address);

@@ -44,7 +44,7 @@ def main():
         both = sorted(set(first) & set(by_seed))
         if name != names[0] and both:
             gaps = [first[s]["accuracy"] - by_seed[s]["accuracy"] for s in both]
-            line += f"; {names[0]} is {statistics.mean(gaps):+.2f} points beside it"
+            line += f"; {names[0]} is {statistics.mean(gaps):+.2f} points better"
             if len(gaps) > 1:
                 half = STUDENT[min(len(gaps) - 1, 10)] * statistics.stdev(gaps) / len(gaps) ** 0.5
                 line += f" (95%: {statistics.mean(gaps) - half:+.2f} to {statistics.mean(gaps) + half:+.2f}, {len(gaps)} paired seeds)"

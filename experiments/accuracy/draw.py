@@ -196,7 +196,7 @@ def networks_of(base, count, seed):
         return True
     for name, options in NAIVE.items():
         take(name, uniform(space, **options), 0.05, 0.8)
-    naive, drawn, k = len(out), 0, 0
+    scaled, drawn, k = len(out), 0, 0
     while drawn < count and k < 40 * count:
         k += 1
         # Shares are spread evenly on a logarithmic scale, because most draws keep a third. Where a base network hardly ever
@@ -204,7 +204,7 @@ def networks_of(base, count, seed):
         low, high = (0.1 * 6.7 ** (drawn % 6 / 6), 0.1 * 6.7 ** (drawn % 6 / 6 + 1 / 6)) if k < 15 * (drawn + 1) else (0.1, 0.67)
         drawn += take(f"draw{seed}-{k}", random_plan(space, random.Random(f"{base} {seed} {k}")), low, high)
     # Scalings and draws take turns.
-    scalings, draws = out[:naive], out[naive:]
+    scalings, draws = out[:scaled], out[scaled:]
     order = []
     while scalings or draws:
         order += draws[:2] + scalings[:1]

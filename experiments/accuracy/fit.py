@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Fits the guard expected-loss to trained networks, and tells how well it predicts networks of base networks that the fit has not seen.
+"""Fits the guard expected-loss to trained networks, and shows how well it predicts networks of base networks that the fit has not seen.
 
     python3 networks.py /tmp/bases && python3 fit.py build/src/cli/loopegg /tmp/bases [--keep scores.json]
 
 Asks the program for the parts of every labelled network (fisher/expected_loss.hpp says what they are), fits the exponent of the size and the weights of the
 parts, and prints them. Everything else that it prints is said of base networks that are left out, one at a time: Spearman's rank correlation, also of
-parameters and of multiply-accumulates, the mean absolute error, and how many losses lie within the interval. Losses are capped at 8 points, because
+parameters and of multiply-accumulates, the mean absolute error, and how many losses are within the interval. Losses are capped at 8 points, because
 beyond that a network is useless in any case.
 """
 import argparse
@@ -27,7 +27,7 @@ BEFORE = 641
 
 
 def accuracies(lines=None):
-    """The short trainings of labels.jsonl, and by base and name what each seed reached."""
+    """The 16-epoch training runs of labels.jsonl, and by base and name what each seed reached."""
     lines = [json.loads(line) for line in open(os.path.join(HERE, "labels.jsonl"))][:lines]
     lines = [r for r in lines if r["recipe"] == "short"]
     accuracy = {}
@@ -43,7 +43,7 @@ def extracted():
 
 
 def seeds_of(rows, lines=None):
-    """How many trainings the loss of each row is the mean of."""
+    """How many training runs the loss of each row is the mean of."""
     _, accuracy = accuracies(lines)
     return [len(accuracy[r[:2]]) for r in rows]
 
@@ -95,12 +95,12 @@ def parts_of(program, bases, rows):
     return found
 
 
-def asked_parts(doc):
-    """Reads the command line that fit.py and teach.py share, and gives the parts of every labelled network."""
+def parts_of_labels(doc):
+    """Reads the command line that fit.py and calibrate.py share, and gives the parts of every labelled network."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("bases", help="the folder that networks.py wrote")
-    parser.add_argument("--keep", help="write the parts that the program told here, and read them from here if they are there")
+    parser.add_argument("--keep", help="write the parts that the program computed here, and read them from here if they are there")
     options = parser.parse_args()
     if options.keep and os.path.exists(options.keep):
         return json.load(open(options.keep))
@@ -179,7 +179,7 @@ def by_base(values, base):
 
 
 def half_width(off, base):
-    """The smallest share of 1 + prediction within which nine of ten errors lie, as a mean over base networks."""
+    """The smallest share of 1 + prediction within which nine of ten errors are, as a mean over base networks."""
     return next(h for h in np.arange(0.1, 2, 0.01) if by_base(off <= h, base) >= 0.9)
 
 
@@ -214,7 +214,7 @@ def report(labelled, sizes):
 
 
 def main():
-    parts = asked_parts(__doc__)
+    parts = parts_of_labels(__doc__)
     rows = [r for r in labels() if f"{r[0]} {r[1]}" in parts]
     labelled, new = table(rows, parts), extracted()
     print(f"{len(rows)} networks of {len(set(labelled[3]))} base networks")

@@ -10,7 +10,7 @@ skipped. Nothing is started that would not end within --seconds.
 
 | recipe | epochs | batch | largest rate | cutout | for |
 |---|---|---|---|---|---|
-| full | 75 | 512 | 0.4 | 12 | every accuracy that the project tells |
+| full | 75 | 512 | 0.4 | 12 | every accuracy that is cited as final |
 | short | 16 | 512 | 0.4 | none | labels: ranks networks as `full` does (README.md) |
 | distil | 30 | 512 | 0.2 | 12 | a restricted network that begins with weights of the trained original, which teaches it |
 | distil-mixed | 30 | 512 | 0.2 | 12 | the same with more of the teacher and with mixed images: no gain is shown |

@@ -32,7 +32,7 @@ class Space:
         self.width = {r: c.width[r] for r in roots}
         self.streams = [r for r in roots if c.residual(r)]
         self.hidden = [r for r in roots if not c.residual(r)]
-        self.branches, self.projections = [], set()         # the sites that end a branch which can be dropped; what stands beside one that cannot
+        self.branches, self.projections = [], set()         # the sites that end a branch which can be dropped; what is next to one that cannot
         deeper = train.branch_ends(graph)
         for n in graph["nodes"]:
             if n["op"] == "add":
@@ -170,7 +170,7 @@ LONG_CRITERIA, LONG_EPOCHS = ("fisher", "magnitude", "random0"), 10
 
 
 def students(epochs, bases=None):
-    """All trainings, in order: the bases alternate, and after the first cells the longer trainings follow."""
+    """All training runs, in order: the bases alternate, and after the first cells the longer training runs follow."""
     bases = bases or TRAINED
     of = {b: cells(b) for b in bases}
     made = []

@@ -1,6 +1,17 @@
 #!/bin/sh
-# What runs on a machine with a GPU, in the folder that pack.sh made: go.sh [SECONDS [OPTION OF run.py...]]. Everything ends by itself in so many seconds; results are in $OUT.
-start=$(date +%s) seconds=${1:-560} here=$(cd "$(dirname "$0")" && pwd) out=${OUT:-out}
+# Makes a folder with everything that a machine needs which is reached through a narrow pipe:   go.sh pack CIFAR_FOLDER OUT_FOLDER
+# Runs there, on a GPU, and ends within so many seconds; results are in $OUT:                    go.sh [SECONDS [OPTION OF run.py...]]
+here=$(cd "$(dirname "$0")" && pwd)
+if [ "$1" = pack ]; then
+    set -e
+    truth=$here/../../fisher/truth accuracy=$here/../accuracy
+    mkdir -p "$3"
+    [ -e "$3/cifar/part0.xz" ] || python3 "$truth/pack_cifar.py" pack "$2" "$3/cifar" 5 9
+    cp "$here"/*.py "$here/go.sh" "$accuracy/networks.py" "$accuracy/train.py" "$accuracy/fit.py" "$truth/pack_cifar.py" "$3"
+    du -sh "$3"
+    exit
+fi
+start=$(date +%s) seconds=${1:-560} out=${OUT:-out}
 [ $# -eq 0 ] || shift
 export PYTHONUNBUFFERED=1
 mkdir -p "$out"

@@ -4,7 +4,7 @@ With values A of a channel and gradients g of the loss, over N images, and weigh
   fisher of a channel     1/(2N) sum_n (sum_ij A g)^2, summed over the sites that write it: the Fisher Potential of fisher/measures.hpp
   gate of a channel       1/(2N) sum_n (sum over its writers and ij of A g)^2: what switching the channel off in all places costs, to second order
   magnitude of a channel  the norm of the weights that write it times the scale of the norm that follows, as a share of each writer's mean
-  fisher, gate, magnitude of a branch: of the channels that its last site writes, summed; for the gate the sum over channels stands inside the square
+  fisher, gate, magnitude of a branch: of the channels that its last site writes, summed; for the gate the sum over channels is inside the square
   fisher of a connection  1/2 E (sum over the kernel of w g)^2, with gradients of small batches, whose squares estimate those of single images
   magnitude of a connection  the squares of its weights, times the square of the scale that follows, as a share of the site's
 """

@@ -7,7 +7,7 @@ Choices: for each cell (base network, sizes, seed, epochs), the accuracy of one 
 A gain is the mean over cells, with Student's 95% interval; cells of two seeds count once. "bases" is the interval over the means of base networks.
 Sizes: Spearman's correlation of each number with the points lost, for each base network, and the partial one where the expected loss, the
 parameters and the multiply-accumulates are held fixed. Then each number is added to a fit over sizes, and base networks left out are predicted.
---program asks it for the expected loss (fit.py), else only parameters and multiply-accumulates stand for sizes.
+--program asks it for the expected loss (fit.py), else only parameters and multiply-accumulates represent sizes.
 Corrections: the predictor to which a power of one number is added, predicted = k * predictor^(1 - c) * number^c. k and c are fitted to the other base
 networks, by least absolute error. The level k belongs to the recipe, so it is fitted for the predictor alone as well.
 """
@@ -118,7 +118,7 @@ def tell_noise(students):
 
 
 def tell_lengths(students):
-    """Whether short trainings rank as long ones do."""
+    """Whether 16-epoch training runs rank as long ones do."""
     lengths = sorted({k[3] for k in students})
     for long in lengths[1:]:
         both = [(k, students[k[:3] + (lengths[0],) + k[4:]], r) for k, r in students.items() if k[3] == long and k[:3] + (lengths[0],) + k[4:] in students]
@@ -208,9 +208,9 @@ def tell_sizes(rows):
         names = sizes + ([n] if n else [])
         if not all(np.isfinite(value[m]).all() for m in names):
             continue
-        told = predicted_left_out(rows, names, bases)
-        print(f"  {'+ ' + n if n else 'sizes':26} mean absolute error {np.mean(np.abs(told - lost)):.2f}; Spearman "
-              + " ".join(f"{fit.spearman(told[bases == b], lost[bases == b]):.2f}" for b in sorted(set(bases))))
+        predicted = predicted_left_out(rows, names, bases)
+        print(f"  {'+ ' + n if n else 'sizes':26} mean absolute error {np.mean(np.abs(predicted - lost)):.2f}; Spearman "
+              + " ".join(f"{fit.spearman(predicted[bases == b], lost[bases == b]):.2f}" for b in sorted(set(bases))))
 
 
 def report_within_cells(rows):
@@ -251,17 +251,17 @@ def report_corrections(rows):
         print(f"\nCorrections, base networks left out, {what}, n {len(chosen)}: mean absolute error, by base network, Spearman")
         for p in predictors:
             for n in numbers:
-                told = corrected_left_out(np.array([r[p] for r in chosen]), n and np.maximum([r[n] for r in chosen], 1e-3), lost, bases)
-                print(f"  {p + (f' with {n}' if n else ''):38} {np.mean(np.abs(told - lost)):.2f}   "
-                      + " ".join(f"{np.mean(np.abs(told - lost)[bases == b]):.2f}" for b in names) + "   "
-                      + " ".join(f"{fit.spearman(told[bases == b], lost[bases == b]):.2f}" for b in names))
+                predicted = corrected_left_out(np.array([r[p] for r in chosen]), n and np.maximum([r[n] for r in chosen], 1e-3), lost, bases)
+                print(f"  {p + (f' with {n}' if n else ''):38} {np.mean(np.abs(predicted - lost)):.2f}   "
+                      + " ".join(f"{np.mean(np.abs(predicted - lost)[bases == b]):.2f}" for b in names) + "   "
+                      + " ".join(f"{fit.spearman(predicted[bases == b], lost[bases == b]):.2f}" for b in names))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results")
     parser.add_argument("--program")
-    parser.add_argument("--keep", help="write what the program told here, and read it from here if it is there")
+    parser.add_argument("--keep", help="cache the program's answers in this file")
     options = parser.parse_args()
     originals, students = read(options.results)
     own = {id(r) for r in students.values()}

@@ -108,7 +108,7 @@ def judged(answers, labels, prefix=""):
 
 @torch.no_grad()
 def settle_norms(model, x):
-    """The statistics of all norms, taken anew from plain images."""
+    """The statistics of all norms, taken again from plain images."""
     norms = [m for m in model.modules() if isinstance(m, torch.nn.BatchNorm2d)]
     for m in norms:
         m.reset_running_stats()
@@ -212,7 +212,7 @@ def prepare(base, data, options):
 # ---- processes ---------------------------------------------------------------------------------------------------------------
 
 def work(rank, options, tell, ask):
-    """Asks for one job after another. What fails is told; a device that has failed ends the process, because it would fail again."""
+    """Asks for one job after another. Failures are reported; a device that has failed ends the process, because it would fail again."""
     torch.set_num_threads(options.threads)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.zeros(1, device=device)
@@ -275,7 +275,7 @@ class Schedule:
         # The dearest original first: its students wait longest.
         self.originals = sorted(bases, key=lambda b: -C.N.sizes(C.BASES[b])[1])
         self.hurry = time.time() + 0.4 * (options.until - time.time())
-        self.an_epoch = {}          # seconds, by base network: the most of the last trainings
+        self.an_epoch = {}          # seconds, by base network: the most of the last training runs
 
     def next(self, busy):
         if self.originals:

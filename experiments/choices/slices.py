@@ -76,7 +76,7 @@ def arrange(space, links, count, kept):
 
 
 def shared_out(block, gain, count):
-    """Blocks of equal sizes: for each pair of blocks their members are shared out anew, which is exact for two blocks."""
+    """Blocks of equal sizes: for each pair of blocks their members are shared out again, which is exact for two blocks."""
     block = block.clone()
     for _ in range(count):
         before = block.clone()

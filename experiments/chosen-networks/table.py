@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the table of the networks that `optimize` chose: the training runs of fisher/truth/chosen/results.jsonl, compared with the originals of the same day.
+"""Prints the table of the networks that `optimize` chose: the training runs labelled `chosen` in fisher/truth/results.jsonl, compared with the originals of the same day.
 
     python3 experiments/chosen-networks/table.py
 """
@@ -7,7 +7,7 @@ import json
 import pathlib
 import statistics
 
-RESULTS = pathlib.Path(__file__).resolve().parent.parent.parent / "fisher/truth/chosen/results.jsonl"
+RESULTS = pathlib.Path(__file__).resolve().parent.parent.parent / "fisher/truth/results.jsonl"
 
 
 def groups():
@@ -15,6 +15,8 @@ def groups():
     found = []
     for line in RESULTS.read_text().splitlines():
         row = json.loads(line)
+        if row["labels"] != "chosen":
+            continue
         if row["name"].startswith("original") and (not found or found[-1][0][0]["name"] != row["name"]):
             found.append([[]])
         rows = next((r for r in found[-1] if not r or r[0]["name"] == row["name"]), None)
@@ -36,7 +38,7 @@ def main():
             mean, name = statistics.mean(accuracies), rows[0]["name"].split("-")[0]
             lost = "" if name.startswith("original") else f"{same_day - mean:.2f}"
             lost_of_all = "" if name.startswith("original") else f"{statistics.mean(originals) - mean:.2f}"
-            print(f"| {name.replace(' beside', ', for')} | {rows[0]['macs'] / 1e6:.0f} M | {rows[0]['params'] / 1e6:.1f} M | {len(rows)} | {mean:.2f}% | {statistics.stdev(accuracies):.2f} | {lost} | {lost_of_all} |")
+            print(f"| {name.replace(' for', ', for')} | {rows[0]['macs'] / 1e6:.0f} M | {rows[0]['params'] / 1e6:.1f} M | {len(rows)} | {mean:.2f}% | {statistics.stdev(accuracies):.2f} | {lost} | {lost_of_all} |")
     print(f"\nAll {len(originals)} training runs of the original: {statistics.mean(originals):.2f}% on average, standard deviation {statistics.stdev(originals):.2f}.")
 
 

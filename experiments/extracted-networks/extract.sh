@@ -14,7 +14,7 @@ extract() {     # BASE NAME MAX_LOSS [OPTION...]
     mkdir -p "$runs/$base"
     set -- "$@" --target i7 --max-loss "$loss" --trials 1 --tune-seconds "$tune_seconds"
     "$program" optimize "$runs/bases/$base.json" "$@" --out "$out" > "$out.log" 2>&1 || { echo "$out failed:"; tail -n 3 "$out.log"; return 0; }
-    echo "$*" | sed "s|$here/||" > "$out/asked"
+    echo "$*" | sed "s|$here/||" > "$out/options"
 }
 
 networks_of_extracted() {

@@ -71,7 +71,7 @@ def variants(base, found, names):
 
 
 def fit(rows, columns):
-    """Least squares of relative errors; a network counts by its trainings, up to six. No weight comes out negative here."""
+    """Least squares of relative errors; a network counts by its training runs, up to six. No weight comes out negative here."""
     x, y = np.array([r[0][columns] for r in rows]), np.array([r[1] for r in rows])
     trust = np.sqrt([min(r[2], 6) for r in rows]) / (0.6 + 0.5 * y)
     return np.linalg.lstsq(x * trust[:, None], y * trust, rcond=None)[0]

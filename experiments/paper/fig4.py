@@ -142,7 +142,7 @@ def draw(session, rows):
 
 
 def lost(session, r):
-    """Points that six-seed trainings of experiments/accuracy lost; where there are none, what the guard expects."""
+    """Points that six-seed training runs of experiments/accuracy lost; where there are none, what the guard expects."""
     if r["series"] in SERIES[:SERIES.index(EXACT) + 1]:
         return "0"
     name = NETWORKS[r["network"]].get(r["series"])

@@ -6,7 +6,7 @@ from session import provenance
 
 NAMES = ["NAS G=2", "S1", "S2", "S3"]
 STAGES = ["match", "allowed", "faster", "on the front", "fastest"]
-QUICK, MODELS = ["zoo:resnext29_2x64d"], ["zoo:resnext29_2x64d", "zoo:densenet161-cifar10"]   # beside the network of Figure 6
+QUICK, MODELS = ["zoo:resnext29_2x64d"], ["zoo:resnext29_2x64d", "zoo:densenet161-cifar10"]   # next to the network of Figure 6
 
 
 def measure(session):

@@ -1,7 +1,6 @@
 """Figure 7: FBNet: one option of a fixed menu for each block, chosen by an integer program over a table of measured latencies."""
 import json
 
-import choice
 import layers
 import losses
 import svg
@@ -9,6 +8,33 @@ from session import Refused, provenance
 
 MODEL, NETWORK = "zoo:resnet34-cifar10", "ResNet-34 (CIFAR-10)"
 SPEEDUPS = [1.5, 2, 3]   # over the sum of the original's blocks
+
+# The integer program: one option for each part of a network, with the least expected loss within a time, or the least time within a loss, both as sums. It is
+# solved by dynamic programming: a partial choice is dropped where another is no worse in both sums. Losses that differ by less than STEP count as equal, so an
+# answer may lose that much more for each part than the best one.
+STEP = 0.001   # points
+
+
+def front(parts, most=10.0):
+    """parts: lists of (ms, points, name). The choices that no other beats in both sums, fastest first, each as (ms, points, names)."""
+    found = [(0.0, 0.0, ())]
+    for options in parts:
+        grown = sorted(((ms + m, points + p, names + (name,)) for ms, points, names in found for m, p, name in options if points + p <= most), key=lambda c: c[:2])
+        found = []
+        for choice in grown:
+            if not found or choice[1] < found[-1][1] - STEP:
+                found.append(choice)
+    return found
+
+
+def fastest(parts, points):
+    """Of the choices that may lose so many points, the fastest."""
+    return next(iter(front(parts, points)), None)
+
+
+def safest(parts, ms):
+    """Of the choices that take no longer, the one that is expected to lose least."""
+    return next((choice for choice in reversed(front(parts)) if choice[0] <= ms), None)
 
 
 def menu(width):
@@ -89,7 +115,7 @@ def choices(session, rows):
     of_blocks, found = parts(session, rows), {}
     blocks_ms = sum(options[0][0] for options in of_blocks)
     for speedup in SPEEDUPS:
-        if of_blocks and (chosen := choice.safest(of_blocks, blocks_ms / speedup)):
+        if of_blocks and (chosen := safest(of_blocks, blocks_ms / speedup)):
             steps = [s for block, name, width in chosen[2] if name != "as it is" for s in plan(block, menu(width)[name])["steps"]]
             found[speedup] = chosen, {"steps": steps}, blocks_ms
     return found
@@ -126,7 +152,7 @@ def draw(session, rows):
     plot = svg.Plot(f"A fixed menu for each block of {NETWORK}, chosen by an integer program", "ms of the blocks, by the measured table", "points that the guard expects to lose",
                     f"Measured table; expected losses. n = {len([r for r in rows if r.get('option')])} options. " + provenance(rows))
     of_blocks = parts(session, rows)
-    points = [("sum over the blocks", ms, p, f"{ms:.2f} ms: {p:.2f} points") for ms, p, _ in choice.front(of_blocks) if p <= 6] if of_blocks else []
+    points = [("sum over the blocks", ms, p, f"{ms:.2f} ms: {p:.2f} points") for ms, p, _ in front(of_blocks) if p <= 6] if of_blocks else []
     for chosen, whole, _ in choices(session, rows).values():
         if loss := losses.of(session, MODEL, whole):
             points.append(("the whole network, by the guard", chosen[0], loss["points"], f"{chosen[0]:.2f} ms of blocks: {loss['points']:.2f} points"))

@@ -2,7 +2,6 @@
 import random
 import statistics
 
-import choice
 import fig7
 import layers
 import losses
@@ -57,7 +56,7 @@ def one_draw(session, table, model, kinds, everything, seed, arm):
     for site, name in timed:
         layers.try_layer(session, table, f"{model} {site} {name}", model, site, name, everything[site][name], trials=(TRIALS, TRY_SECONDS))
     parts = by_work(session, model, kinds) if arm == ARMS[1] else by_time(session, table, model, kinds, timed, everything)
-    chosen = choice.fastest(parts, losses.LIMIT)
+    chosen = fig7.fastest(parts, losses.LIMIT)
     steps = [s for names, rules in chosen[2] if rules for s in losses.plan_of(names, rules)["steps"]]
     session.say(key)
     unspent = TRY_SECONDS * (budget - len(timed))   # what an arm does not spend on layers, it spends on its network
@@ -126,7 +125,7 @@ def worth(session, rows, model):
     for space, inside in SPACES.items():
         parts = [[(original[kind], 0.0, None)] + [(original[kind] / r["speedup"], max(0.0, losses.points(session, r)), None) for r in tried
                                                  if r["site"] == kind and inside(r["rules"])] for kind, n in counts.items() for _ in range(n)]
-        ms, points, _ = choice.fastest(parts, losses.LIMIT)
+        ms, points, _ = fig7.fastest(parts, losses.LIMIT)
         found.append((space, losses.LIMIT, ms / whole, points))
         if space == "every variant":   # no guard: the fastest variant of each layer, whatever it loses
             fastest = [min(options, key=lambda o: o[0]) for options in parts]

@@ -12,7 +12,7 @@ def key_of(model, plan):
 
 
 def ask(session, model, plans):
-    """Asks about the plans that no line tells of."""
+    """Has the guard judge the plans that have no line yet."""
     table = session.rows("losses")
     missing = {key_of(model, plan): plan for plan in plans if not table.has(key_of(model, plan))}
     if not missing or not session.judged:

@@ -39,7 +39,7 @@ def lowered(model):
 
 def tune(module, folder):
     os.setsid()
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)   # a tuner whose parent is killed would go on for hours
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)   # a tuner whose parent is killed would continue for hours
     builder = meta_schedule.builder.LocalBuilder(max_workers=len(os.sched_getaffinity(0)), timeout_sec=90)   # its workers begin by importing TVM
     meta_schedule.relax_integration.tune_relax(module, {}, host(), str(folder), max_trials_global=10**6, num_trials_per_iter=16, builder=builder,
                                                cost_model="mlp", seed=1)

@@ -3,13 +3,14 @@
 
     ./loopegg paper [FIGURE ...] [--quick] [--out FOLDER] [--resume]
 
-A figure FOLDER/NAME.jsonl has one line for each thing that was measured, written when it is known. So a command that was killed resumes from there. Plots
-and pages are made from these lines alone: a figure whose lines are complete is only drawn again.
+FOLDER/measurements.jsonl has one line for each measurement of each figure, appended as soon as it is known, so that a command that was killed resumes from
+there. Plots and pages are made from these lines alone: a figure whose lines are complete is only drawn again.
 """
 import argparse
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -22,7 +23,6 @@ import fig6
 import fig7
 import fig8
 import fig9
-import index
 import interleaving
 from session import ROOT, Failed, Session
 
@@ -46,6 +46,38 @@ def write_page(file, text):
     subprocess.run([ROOT / "setup/wrap-prose", file], check=True)
 
 
+def finding(page):
+    """What of the paper does not hold, by the page itself."""
+    found = re.search(r"\*\*What does not hold\.\*\* (.*?)(?:\n\n|\Z)", page, re.S)
+    return " ".join(found[1].split()) if found else ""
+
+
+def dates(session, figures):
+    return sorted({row["date"] for name in figures for row in session.rows(name).all()})
+
+
+def index_page(session, figures):
+    lines = []
+    for name, figure in figures.items():
+        file = session.out / f"{name}.md"
+        if not file.exists():
+            lines.append(f"| {name} | {figure.__doc__.splitlines()[0]} | not measured |")
+            continue
+        lines.append(f"| [{name}]({name}.md) | {figure.__doc__.splitlines()[0]} | {finding(file.read_text())} |")
+    return f"""# The paper's figures, measured
+
+Date: {', '.join(dates(session, figures))}.
+
+    ./loopegg paper{' --quick' if session.quick else ''}
+
+Each page has its machine, target, date, n, spread and commit. `measurements.jsonl` has the data of all of them.
+
+| figure | what it shows | what does not hold |
+|---|---|---|
+{chr(10).join(lines)}
+"""
+
+
 def main():
     parser = argparse.ArgumentParser(prog="loopegg paper", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("figures", nargs="*", metavar="FIGURE", help="one of " + ", ".join(FIGURES))
@@ -57,12 +89,12 @@ def main():
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     if unknown := [f for f in options.figures if f not in FIGURES]:
-        parser.error(f"'{unknown[0]}' is no figure: expected {', '.join(FIGURES)}")
-    asked = [f for f in ORDER if not options.figures or f in options.figures]
+        parser.error(f"'{unknown[0]}' is not a figure: expected {', '.join(FIGURES)}")
+    wanted = [f for f in ORDER if not options.figures or f in options.figures]
     try:
-        session = Session(options, asked)
+        session = Session(options, wanted)
         failed = {}
-        for name in asked:
+        for name in wanted:
             try:
                 FIGURES[name].measure(session)
             except Failed as e:   # the other figures do not need this one
@@ -70,13 +102,13 @@ def main():
                 session.say(f"{name}: {e}")
             if write(session, name):
                 session.say(f"{session.out / name}.md")
-        write_page(session.out / "README.md", index.page(session, FIGURES))
+        write_page(session.out / "README.md", index_page(session, FIGURES))
     except Failed as e:
         sys.exit(f"error: {e}")
     except KeyboardInterrupt:
         sys.exit(f"stopped: 'loopegg paper --resume --out {options.out}' continues from here")
     if options.json:
-        print(json.dumps({"out": str(options.out), "figures": asked, "failed": failed}))
+        print(json.dumps({"out": str(options.out), "figures": wanted, "failed": failed}))
     return 1 if failed else 0
 
 

@@ -34,27 +34,33 @@ def commit():
     return done.stdout.strip() if done.returncode == 0 else os.environ.get("LOOPEGG_COMMIT", "")
 
 
+def read_rows(file):
+    """{figure: {key: line}} of a file of measurements."""
+    found = {}
+    for line in file.read_text().splitlines() if file.exists() else []:
+        try:
+            row = json.loads(line)
+            found.setdefault(row["figure"], {})[row["key"]] = row
+        except (ValueError, KeyError):   # a line that a kill cut off
+            continue
+    return found
+
+
 class Rows:
     """The lines of one figure: append-only, one for each key."""
 
-    def __init__(self, file, facts, only):
-        self.file, self.facts, self.only, self.known = file, facts, only, {}
-        for line in file.read_text().splitlines() if file.exists() else []:
-            try:
-                row = json.loads(line)
-                self.known[row["key"]] = row
-            except (ValueError, KeyError):   # the end of a line that a kill cut off
-                continue
+    def __init__(self, file, figure, known, facts, only):
+        self.file, self.figure, self.known, self.facts, self.only = file, figure, known, facts, only
 
     def all(self):
         return list(self.known.values())
 
     def has(self, key):
-        """Whether the line is there, or is not wanted."""
+        """Whether the line exists, or is not requested."""
         return key in self.known or not any(fnmatch.fnmatchcase(key, glob) for glob in self.only)
 
     def add(self, key, **values):
-        row = {"key": key, **values, **self.facts, "load": round(os.getloadavg()[0], 2), "date": time.strftime("%Y-%m-%d", time.gmtime())}
+        row = {"figure": self.figure, "key": key, **values, **self.facts, "load": round(os.getloadavg()[0], 2), "date": time.strftime("%Y-%m-%d", time.gmtime())}
         cut_off = self.file.exists() and not self.file.read_bytes().endswith(b"\n") and self.file.stat().st_size > 0
         with open(self.file, "a") as f:
             f.write(("\n" if cut_off else "") + json.dumps(row) + "\n")
@@ -67,12 +73,17 @@ class Session:
         self.program = os.environ.get("LOOPEGG") or str(ROOT / "build/src/cli/loopegg")
         self.facts = {"machine": f"{len(os.sched_getaffinity(0))} of {os.cpu_count()} cores of {cpu_name()}", "commit": commit(), "quick": self.quick}
         self.out.mkdir(parents=True, exist_ok=True)
-        if there := [f for f in figures if (self.out / f"{f}.jsonl").exists() and not options.resume]:
-            raise Failed(f"'{self.out}' holds results of {', '.join(there)}: --resume keeps them and measures what is missing, another --out starts anew")
+        self.file = self.out / "measurements.jsonl"
+        self.known = read_rows(self.file)
+        if measured := [f for f in figures if f in self.known and not options.resume]:
+            raise Failed(f"'{self.out}' holds results of {', '.join(measured)}: --resume keeps them and measures what is missing, another --out starts anew")
         self.only, self.tables = options.only or ["*"], {}
 
     def rows(self, figure):
-        return self.tables.setdefault(figure, Rows(self.out / f"{figure}.jsonl", self.facts, ["*"] if figure == "losses" else self.only))
+        if figure not in self.tables:
+            only = ["*"] if figure == "losses" else self.only
+            self.tables[figure] = Rows(self.file, figure, self.known.get(figure, {}), self.facts, only)
+        return self.tables[figure]
 
     def say(self, line):
         print(line, file=sys.stderr, flush=True)

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Prints the tables of this page from labels.jsonl and estimates.json. The expected losses are those of checker/loss.py.
+"""Prints the tables of this page from labels.jsonl and estimates.json. The expected losses are those of checker/loss.py. With the program, it first estimates how
+long the networks that estimates.json lacks take on i7, with the first schedules.
 
-    python3 table.py
+    python3 table.py [LOOPEGG]
 """
 import json
 import os
 import statistics
+import subprocess
 import sys
+import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "..", "checker"), os.path.join(HERE, "..", "accuracy")]
@@ -15,6 +18,7 @@ import loss  # noqa: E402
 import networks as N  # noqa: E402
 from fit import spearman  # noqa: E402
 
+ESTIMATES, LABELS = os.path.join(HERE, "estimates.json"), os.path.join(HERE, "labels.jsonl")
 SAME = 1.03     # estimates that differ by less are the same latency
 
 
@@ -37,18 +41,18 @@ class Trained:
 def trained():
     """By base network and name."""
     found = {}
-    with open(os.path.join(HERE, "labels.jsonl")) as f:
+    with open(LABELS) as f:
         for r in map(json.loads, f):
             own = found.setdefault(r["base"], {})
             own.setdefault(r["name"], Trained(r)).by_seed[r["seed"]] = r["accuracy"]
     return found
 
 
-def rivals(base, by_name, ms):
-    """Each extracted network beside the most accurate uniform scaling that takes no longer, and the one without the floor beside the one with it."""
+def comparisons(base, by_name, ms):
+    """Each extracted network compared with the most accurate uniform scaling that takes no longer, and the one without the floor with the one that has it."""
     for name in sorted(n for n in by_name if n.startswith(("floor", "free"))):
-        beside = [n for n in by_name.values() if n.name.startswith("width") and ms[n.name] <= SAME * ms[name]]
-        others = [max(beside, key=Trained.accuracy)] if beside else []
+        scalings = [n for n in by_name.values() if n.name.startswith("width") and ms[n.name] <= SAME * ms[name]]
+        others = [max(scalings, key=Trained.accuracy)] if scalings else []
         others += [by_name[n] for n in (name.replace("free", "floor"),) if n != name]
         for other in others:
             gap, seeds = by_name[name].better_than(other)
@@ -65,7 +69,7 @@ def networks(base, by_name, ms):
 
 
 def guard(found):
-    """How well the guard predicts networks of base networks that no label is of."""
+    """How well the guard predicts networks of base networks that were held out."""
     print("\n## What the guard expected\n\n| base network | networks | Spearman | #Params | #MACs | mean error | mean absolute error | within the interval |"
           "\n|---|---|---|---|---|---|---|---|")
     for base, by_name in found.items():
@@ -77,12 +81,32 @@ def guard(found):
         print(f"| {base} | {len(its)} | {rank} | {statistics.mean(off):+.2f} | {statistics.mean(map(abs, off)):.2f} | {inside} of {len(its)} |")
 
 
+def milliseconds(program, graph):
+    with tempfile.TemporaryDirectory() as folder:
+        file = os.path.join(folder, "model.json")
+        with open(file, "w") as f:
+            json.dump(graph, f)
+        return json.loads(subprocess.run([program, "measure", file, "--target", "i7", "--json", "-q"], check=True, capture_output=True).stdout)["median_ms"]
+
+
+def estimate_missing(program):
+    known = json.load(open(ESTIMATES)) if os.path.exists(ESTIMATES) else {}
+    for job in map(json.loads, open(LABELS)):
+        estimates = known.setdefault(job["base"], {})
+        if job["name"] not in estimates:
+            estimates[job["name"]] = milliseconds(program, N.apply_plan(N.BASES[job["base"]], job["plan"]))
+            with open(ESTIMATES, "w") as f:
+                json.dump(known, f, indent=1)
+
+
 def main():
-    found, estimates = trained(), json.load(open(os.path.join(HERE, "estimates.json")))
+    if len(sys.argv) > 1:
+        estimate_missing(sys.argv[1])
+    found, estimates = trained(), json.load(open(ESTIMATES))
     guard(found)
     print("\n## At equal latency\n\n| base network | extracted | ms | compared with | ms | points better (paired seeds) |\n|---|---|---|---|---|---|")
     for base in found:
-        rivals(base, found[base], estimates[base])
+        comparisons(base, found[base], estimates[base])
     for base in found:
         networks(base, found[base], estimates[base])
 

@@ -247,7 +247,7 @@ extern "C" loopegg::TorchRuntime* loopegg_torch_runtime() {
     // Activations of a few megabytes come and go with every pass. To hand them back to the system each time costs more than to use them.
     mallopt(M_MMAP_THRESHOLD, 256 << 20);
     mallopt(M_TRIM_THRESHOLD, 512 << 20);
-    mallopt(M_ARENA_MAX, 1);  // an arena of a thread's own gives back what lies above 64 MiB, whatever the other settings say
+    mallopt(M_ARENA_MAX, 1);  // an arena of a thread's own gives back what is above 64 MiB, whatever the other settings say
     static loopegg::Runtime room;
     return &room;
 }

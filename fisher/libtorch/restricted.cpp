@@ -116,7 +116,7 @@ bool OutputAssembly::try_product(const std::vector<std::int64_t>& sources) {
         std::sort(sorted.begin(), sorted.end());
         if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) return false;  // places overlap
     }
-    // The map from outputs to sources must be a product of one map for each axis, and every source must lie in the lists.
+    // The map from outputs to sources must be a product of one map for each axis, and every source must be in the lists.
     std::vector<Values> maps(rank);
     std::int64_t inner = product(extents_);
     for (std::size_t axis = 0; axis < rank; ++axis) {
@@ -342,7 +342,7 @@ private:
         return index_tensor(flat);
     }
 
-    // The part of one spatial dimension that a piece reads: a slice of the input and the zeros around it. A window that lies wholly in the
+    // The part of one spatial dimension that a piece reads: a slice of the input and the zeros around it. A window that is wholly in the
     // padding has no slice.
     struct Window {
         std::int64_t lo, count, before, after;

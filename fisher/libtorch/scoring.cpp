@@ -206,7 +206,7 @@ double fisher_of(const at::Tensor& activation, const at::Tensor& gradient) {
     if (product.dim() == 4)
         product = product.sum(at::IntArrayRef{2, 3}, false, at::kDouble);  // [n, c]
     else if (product.dim() == 3)
-        product = product.sum(at::IntArrayRef{1}, false, at::kDouble);  // tokens stand for places
+        product = product.sum(at::IntArrayRef{1}, false, at::kDouble);  // tokens represent places
     return product.to(at::kDouble).square().sum().item<double>();
 }
 

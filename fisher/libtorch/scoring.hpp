@@ -47,7 +47,7 @@ KeptForward keep_forward(const Executor& executor, const TensorMap& parameters, 
 // UserError where the number of images is no multiple of that size.
 std::int64_t images_at_once(const Graph& graph, std::int64_t images);
 
-// Throws UserError for a network whose output depends on no layer in a way that can be differentiated, and names what stands between.
+// Throws UserError for a network whose output depends on no layer in a way that can be differentiated, and names what is between.
 [[noreturn]] void refuse_without_derivative(const Graph& graph);
 
 // The forward pass of a network whose first nodes equal those of the network that is scored, parameters included.

@@ -85,12 +85,12 @@ void save_checkpoint(const TrainOptions& options, const Optimizer& optimizer, co
     write_file(options.checkpoint, write_safetensors(all));
 }
 
-// The epoch to go on with; 0 when there is no checkpoint.
+// The epoch to continue with; 0 when there is no checkpoint.
 int load_checkpoint(const TrainOptions& options, Optimizer& optimizer, TensorMap& parameters) {
     if (options.checkpoint.empty() || !std::filesystem::exists(options.checkpoint)) return 0;
     const auto misfit = [&] {
         return UserError(
-            Diagnostic{fmt::format("the checkpoint {} does not fit this network or is damaged", options.checkpoint), {}, "remove it to begin anew"});
+            Diagnostic{fmt::format("the checkpoint {} does not fit this network or is damaged", options.checkpoint), {}, "remove it to start over"});
     };
     Weights all;
     try {
@@ -109,7 +109,7 @@ int load_checkpoint(const TrainOptions& options, Optimizer& optimizer, TensorMap
     if (!(done >= 0 && done <= epochs && epochs <= 1e6f && done == std::floor(done))) throw misfit();
     if (epochs != static_cast<float>(options.epochs))
         throw UserError(Diagnostic{
-            fmt::format("the checkpoint {} is of a run of {:.0f} epochs, not {}", options.checkpoint, epochs, options.epochs), {}, "remove it to begin anew"});
+            fmt::format("the checkpoint {} is of a run of {:.0f} epochs, not {}", options.checkpoint, epochs, options.epochs), {}, "remove it to start over"});
     c10::NoGradGuard none;
     for (auto& [name, tensor] : parameters) take("parameter " + name, tensor);
     for (std::size_t i = 0; i < optimizer.names.size(); ++i) take("velocity " + optimizer.names[i], optimizer.velocity[i]);

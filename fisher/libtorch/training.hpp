@@ -9,7 +9,7 @@ namespace loopegg {
 
 double accuracy_of(const Graph& graph, const TensorMap& parameters, const at::Tensor& images, const at::Tensor& labels);
 
-// The images that are learned from, and those that tell how well.
+// The training images, and those on which accuracy is measured.
 struct TensorSplits {
     LabelledImages train, test;
 };

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""How well fisher-band's five parts tell trained networks apart when their weights are fitted on other networks.
+"""How well fisher-band's five parts distinguish trained networks when their weights are fitted on other networks.
 
     python3 fit.py SCORES.json
 
 SCORES.json is what judge.py kept. Weights come from a coarse grid, by the mean area under the curve for lines at 0.6 to 1.4 points (a line at exactly one
-point would follow the luck of single trainings). Printed: areas with the weights as shipped and 90% intervals by drawing networks again; areas where
+point would follow the luck of single training runs). Printed: areas with the weights as shipped and 90% intervals by drawing networks again; areas where
 each kind of network is judged by weights that were fitted without it; and what a detector that knew each network's true mean could reach on
 labels that differ from seed to seed as ours do.
 """
@@ -90,7 +90,7 @@ def perfect(observed, seeds, spread, draws=2000):
 
 def main():
     rows = parts_of(json.load(open(sys.argv[1])))
-    fast, gentle = losses("results.jsonl"), losses("gentle.jsonl")
+    fast, gentle = losses("fast"), losses("gentle")
     everything = sorted(fast)
     groups = {"all": everything, "uniform": [n for n in everything if not n.startswith("mix")], "mixtures": [n for n in everything if n.startswith("mix")]}
     print("| networks | lose | as shipped (90% interval) | fitted without its kind |\n|---|---|---|---|")
@@ -103,7 +103,7 @@ def main():
     w = fitted(rows, fast, [n for n in everything if n not in gentle])
     print(f"| peak 0.15 ({len(names)}) | {sum(gentle[n] > 1 for n in names)} | {auc(SHIPPED, rows, gentle, names):.2f} ({low:.2f}-{high:.2f}) | {auc(w, rows, gentle, names):.2f} (weights from the other networks, peak 0.4) |")
 
-    accuracies, _ = trained("results.jsonl")
+    accuracies, _ = trained("fast")
     pairs = [(a[0] - a[1]) ** 2 / 2 for n, a in accuracies.items() if n.startswith("mix") and len(a) == 2]
     spread = math.sqrt(statistics.mean(pairs))
     print(f"\nseed to seed, {len(pairs)} mixtures with two seeds: {spread:.2f} points (their first seeds lay near one point). A detector that knew the true means would reach:")

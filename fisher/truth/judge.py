@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Holds measures and guards against trained networks: how well does each tell the networks that lose more than a point?
+"""Compares measures and guards with trained networks: how well does each detect the networks that lose more than a point?
 
     python3 judge.py LOOPEGG SCORES.json [--data CIFAR_FOLDER] [--seeds 6] [--batch 16] [--at-a-time 16]
 
-The trained networks are those of results.jsonl and gentle.jsonl (plans, as train_variants.py wrote them) and of chosen/models.jsonl (whole models). Each is scored with
-`LOOPEGG score` once: SCORES.json keeps the answers and a later run goes on where it ended. Then tables are printed: every network, and areas
-under the curve over all networks, over uniform ones and over mixtures. 0.5 is chance, 1 tells them all.
+The trained networks are those of results.jsonl: the labels `fast` and `gentle` have plans, as train_variants.py wrote them, and `chosen` has whole models in
+networks.jsonl. Each is scored with `LOOPEGG score` once: SCORES.json keeps the answers, and a later run resumes where it ended. Then tables are printed: every
+network, and areas under the curve over all networks, over uniform ones and over mixtures. 0.5 is chance, and 1 detects all of them.
 """
 import argparse
 import functools
@@ -35,32 +35,35 @@ def is_original(name):
     return name.startswith("original")
 
 
-def trained(name):
-    """{network: [accuracies]} and {network: plan} of one file of results."""
+def rows(file, labels):
+    return [r for r in map(json.loads, open(os.path.join(HERE, file))) if r["labels"] == labels]
+
+
+def trained(labels):
+    """{network: [accuracies]} and {network: plan} of one set of labels."""
     accuracies, plans = {}, {}
-    for line in open(os.path.join(HERE, name)):
-        r = json.loads(line)
+    for r in rows("results.jsonl", labels):
         accuracies.setdefault(r["name"], []).append(r["accuracy"])
         plans[r["name"]] = r.get("plan")
     return accuracies, plans
 
 
-def losses(name):
-    """{network: points lost}, the means over seeds beside the mean of the original's: of the one that was trained beside the network where there is one."""
-    accuracies, _ = trained(name)
+def losses(labels):
+    """{network: points lost}: the mean over seeds, compared with that of the original which was trained for this network, or of the common original."""
+    accuracies, _ = trained(labels)
     mean = lambda n: sum(accuracies[n]) / len(accuracies[n])
-    beside = {letter: o for o in accuracies if " beside " in o for letter in o.split()[2:]}
-    return {n: mean(beside.get(n.split("-")[0], "original")) - mean(n) for n in accuracies if not is_original(n)}
+    original_for = {letter: o for o in accuracies if " for " in o for letter in o.split()[2:]}
+    return {n: mean(original_for.get(n.split("-")[0], "original")) - mean(n) for n in accuracies if not is_original(n)}
 
 
 @functools.cache
 def models():
     """{name: model} of the networks that runs chose."""
-    return {row["name"]: row["model"] for row in map(json.loads, open(os.path.join(HERE, "chosen/models.jsonl")))}
+    return {row["name"]: row["model"] for row in rows("networks.jsonl", "chosen")}
 
 
 def score(options, networks):
-    """What the program says about some networks: {name: plan, or None for a model of chosen/models.jsonl}."""
+    """What the program says about some networks: {name: plan, or None for a model of networks.jsonl}."""
     with tempfile.TemporaryDirectory() as folder:
         command = [options.loopegg, "score", "zoo:resnet34-cifar10", "--json", "--no-store", "--when", "(fisher-band >= 0.52)", "--when", "(fisher >= 1)", *(a for m in MEASURES for a in ("--measure", m)),
                    "--seeds", str(options.seeds), "--batch", str(options.batch), *(("--data", options.data) if options.data else ())]
@@ -73,7 +76,7 @@ def score(options, networks):
 
 
 def all_scores(options):
-    networks = {n: p for file in ("results.jsonl", "gentle.jsonl", "chosen/results.jsonl") for n, p in trained(file)[1].items() if not is_original(n)}
+    networks = {n: p for labels in ("fast", "gentle", "chosen") for n, p in trained(labels)[1].items() if not is_original(n)}
     known = json.load(open(options.scores)) if os.path.exists(options.scores) else {}
     left = [n for n in networks if n not in known]
     for i in range(0, len(left), options.at_a_time):
@@ -113,13 +116,13 @@ def main():
     parser.add_argument("loopegg"), parser.add_argument("scores"), parser.add_argument("--data", default="")
     parser.add_argument("--seeds", type=int, default=6), parser.add_argument("--batch", type=int, default=16), parser.add_argument("--at-a-time", type=int, default=16)
     scores = all_scores(parser.parse_args())
-    fast, gentle, chosen = losses("results.jsonl"), losses("gentle.jsonl"), losses("chosen/results.jsonl")
+    fast, gentle, chosen = losses("fast"), losses("gentle"), losses("chosen")
     word = {True: "admits", False: "refuses"}
     print("| network | points lost, peak 0.4 | peak 0.15 | 15 epochs | MACs kept | Fisher ratio | fisher-band keeps | fisher-band | fisher |\n|---|---|---|---|---|---|---|---|---|")
     for name in sorted(scores, key=lambda n: -scores[n]["guards"]["fisher-band"]["measures"][0]["value"]):
         s = scores[name]
-        told = [f"{l[name]:.2f}" if name in l else "" for l in (fast, gentle, chosen)]
-        print(f"| {name} | {' | '.join(told)} | {s['measures']['macs']['ratio']:.2f} | {s['measures']['fisher']['ratio']:.2f} | {s['guards']['fisher-band']['measures'][0]['value']:.2f} | "
+        lost = [f"{l[name]:.2f}" if name in l else "" for l in (fast, gentle, chosen)]
+        print(f"| {name} | {' | '.join(lost)} | {s['measures']['macs']['ratio']:.2f} | {s['measures']['fisher']['ratio']:.2f} | {s['guards']['fisher-band']['measures'][0]['value']:.2f} | "
               f"{word[s['guards']['fisher-band']['allowed']]} | {word[s['guards']['fisher']['allowed']]} |")
     groups = {"all": fast, "uniform": {n: l for n, l in fast.items() if not n.startswith("mix")}, "mixtures": {n: l for n, l in fast.items() if n.startswith("mix")}, "peak 0.15": gentle}
     print("\n| detector of a loss above one point | " + " | ".join(f"{k} ({len(g)}, {sum(l > 1 for l in g.values())} lose)" for k, g in groups.items()) + " |\n|---|" + "---|" * len(groups))

@@ -28,7 +28,7 @@ def predict(left, up, corner):
 
 
 def neighbours(y, i, j):
-    """Left, up and upper-left values of pixel (i, j) of every plane; at a border the ones that exist stand in."""
+    """Left, up and upper-left values of pixel (i, j) of every plane; at a border the ones that exist are in."""
     if i == 0 and j == 0:
         zero = np.zeros_like(y[..., 0, 0])
         return zero, zero, zero
@@ -40,7 +40,7 @@ def neighbours(y, i, j):
 
 
 def along_pixels(steps, visit):
-    """Calls visit(plane, i, j, step, predicted, green) for every pixel; it returns the value to go on predicting from. Green comes first."""
+    """Calls visit(plane, i, j, step, predicted, green) for every pixel; it returns the value to continue predicting from. Green comes first."""
     def through(y):
         view = np.moveaxis(y, 3, 1)
         for i in range(32):
@@ -53,7 +53,7 @@ def along_pixels(steps, visit):
 
 
 def rebuilt(q, step, predicted, green):
-    """The value that a residual stands for. Whole residuals are kept modulo 256: a value is the one that makes a byte when green is added."""
+    """The value that a residual represents. Whole residuals are kept modulo 256: a value is the one that makes a byte when green is added."""
     value = predicted + q * step + green
     return (value & 255 if step == 1 else np.clip(value, 0, 255)) - green
 

@@ -4,7 +4,7 @@
     loopegg apply original.json group4.json -o m.json && loopegg export m.json -o nets/group4.py
     python3 train_exported.py --data FOLDER --out results.jsonl --nets nets/original.py nets/group4.py [--seeds 3] [--epochs 15] [--worker K --workers N]
 
-group4.json is the plan of that name in transformer/plans.jsonl. FOLDER holds CIFAR-10's binary files. AdamW, 10% warm-up and a cosine, crops and flips; needs a CUDA device.
+original.json and the plan group4.json are lines of networks.jsonl. FOLDER holds CIFAR-10's binary files. AdamW, 10% warm-up and a cosine, crops and flips; needs a CUDA device.
 """
 import argparse
 import json

@@ -1,7 +1,7 @@
 // The axes of a rule as digits: every variable for an axis is a number of one or more digits, and what the rule makes of it is a list of such digits.
 //
 // (quo ?a ?k) and (rem ?a ?k) are the two digits of ?a in a mixed radix, whatever ?k is. Digits in order compare as the axis does, so no product of two
-// sizes is needed to say which iteration comes first. An axis that has no such digits, such as (quo ?a 2) beside (quo ?a 3), is a number whose quotients
+// sizes is needed to say which iteration comes first. An axis that has no such digits, such as (quo ?a 2) next to (quo ?a 3), is a number whose quotients
 // are taken, where the factors are constants.
 #pragma once
 #include <set>
@@ -21,7 +21,7 @@ struct NoForm : std::runtime_error {
     std::set<std::string> symbols{};  // sizes that would have to be known
 };
 
-// In texts, '@' stands for the instance: "@v0" becomes "xv0" or "yv0".
+// In texts, '@' represents the instance: "@v0" becomes "xv0" or "yv0".
 struct AxisPiece {
     std::string text;
     Polynomial radix;

@@ -9,7 +9,7 @@
 
 namespace loopegg {
 
-// One entry with which, in place of the entry that stands there, everything would be right.
+// One entry with which, in place of the entry that is there, everything would be right.
 struct BilinearRepair {
     enum class Matrix { output, weights, input };
     Matrix matrix;

@@ -18,7 +18,7 @@ struct Piece {
     SignConditions where;
     Polynomial value;
 };
-using Piecewise = std::vector<Piece>;  // every point lies in one of them
+using Piecewise = std::vector<Piece>;  // every point is in one of them
 
 // The pieces of a scalar term: symbols, numbers, + - * / max min, and the functions of src/graph/functions.hpp. None where there are too many pieces.
 std::optional<Piecewise> piecewise(const Term& scalar);

@@ -56,7 +56,7 @@ bool holds(const Term& pattern, const Term& part) {
     return pattern == part || std::any_of(pattern.children().begin(), pattern.children().end(), [&](const Term& c) { return holds(c, part); });
 }
 
-// A layout says where values lie, not what they are. Where the statement has no such dimension, there is no such statement.
+// A layout says where values are stored, not what they are. Where the statement has no such dimension, there is no such statement.
 Term without_layouts(const Rule& rule, Term stmt) {
     for (; stmt.is("layout", 4); stmt = stmt[3]) {
         const std::string asked = fmt::format("(blocks {} {} {} {})", to_string(stmt[3]), to_string(stmt[0]), to_string(stmt[1]), to_string(stmt[2]));

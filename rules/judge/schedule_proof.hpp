@@ -1,5 +1,5 @@
 // Proves for all sizes that two schedules visit the same instances, that no order that must be kept is reversed, and that no iterations run at once that
-// must not. An instance is any values of the axes and of the rest of the list, so the proof holds in every nest and beside all other loops.
+// must not. An instance is any values of the axes and of the rest of the list, so the proof holds in every nest and among all other loops.
 #pragma once
 #include <optional>
 
@@ -34,7 +34,7 @@ public:
 private:
     struct Order {
         SizeConditions when;               // x comes before y
-        std::optional<SideLoop::Kind> at;  // the loop that tells them apart; none: the rest of the list
+        std::optional<SideLoop::Kind> at;  // the loop that distinguishes them; none: the rest of the list
     };
     SizeConditions instance(char which, bool on_one_path = true);
     bool meet(const SidePath& left, const SidePath& right);  // whether an instance can be on both

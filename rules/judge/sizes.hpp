@@ -71,7 +71,7 @@ private:
     void bound_product(const Monomial& m, SizeConditions& into);
 
     const Rule& rule_;
-    std::map<std::string, Polynomial> known_;    // what symbols stand for
+    std::map<std::string, Polynomial> known_;    // what symbols represent
     std::map<std::string, std::int64_t> least_;  // lower bounds of symbols
     std::map<std::string, std::string> made_;    // the symbol of an expression that has no other form, by its text
     std::vector<Alternatives> facts_;

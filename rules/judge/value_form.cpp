@@ -282,7 +282,7 @@ ValueReader::Read ValueReader::prepared(const Term& how, const Term& inner) {
     } else if (how.size() == 0 && how.op().text() == "fold-scale") {
         fold_scale(made);
     } else {
-        // Some preparation of a value: it finds what it prepares among the operands of that value, wherever the value goes on.
+        // Some preparation of a value: it finds what it prepares among the operands of that value, wherever the value continues.
         Term first = inner;
         while (first.is("then", 2)) first = first[0];
         const std::string known = to_string(how) + " " + to_string(first);

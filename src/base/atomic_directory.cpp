@@ -57,7 +57,7 @@ void refuse_links(const fs::path& folder, const Manifest& all) {
         if (through_a_link(folder, name))
             throw UserError(Diagnostic{fmt::format("the folder '{}' names '{}', which leads through a link", folder.string(), name),
                                        {},
-                                       "a folder of loopegg has no links: take them out, or make the folder anew"});
+                                       "a folder of loopegg has no links: remove them, or create the folder again"});
 }
 
 Manifest read_manifest(const fs::path& file) {
@@ -264,7 +264,7 @@ void require_whole(const fs::path& folder, const std::string& made_by, const std
     if (faults.empty()) return;
     std::string text = fmt::format("the folder '{}' is not as it was written: {}", folder.string(), faults[0]);
     if (faults.size() > 1) text += fmt::format(", and {} more", faults.size() - 1);
-    throw UserError(Diagnostic{text, {}, "make it anew: " + made_by});
+    throw UserError(Diagnostic{text, {}, "create it again: " + made_by});
 }
 
 void write_into(const fs::path& folder, const std::string& name, const std::string& bytes) {

@@ -1,4 +1,4 @@
-// A folder whose files belong together: written beside, checked, and put in place as one.
+// A folder whose files belong together: written next to it, checked, and put in place as one.
 //
 // The manifest.json of a folder names its files, each with a hash. An update is written into a hidden folder inside that folder. When the update is
 // whole, one rename commits it, and its files are moved into place, the manifest last. A process that is killed before the rename leaves the old
@@ -36,10 +36,10 @@ void finish_update(const std::filesystem::path& folder);
 // What is wrong with the folder by its manifest: no manifest, or a file that is gone, changed or cut. Empty where nothing is wrong.
 std::vector<std::string> manifest_faults(const std::filesystem::path& folder, const std::string& except = {});
 
-// Calls finish_update, then throws UserError unless all files but `except` are as they were written. `made_by` tells how such a folder is made.
+// Calls finish_update, then throws UserError unless all files but `except` are as they were written. `made_by` shows how such a folder is made.
 void require_whole(const std::filesystem::path& folder, const std::string& made_by, const std::string& except = {});
 
-// Writes one more file (a page that is made anew) into a folder, and its line into the folder's manifest where there is one.
+// Writes one more file (a page that is made again) into a folder, and its line into the folder's manifest where there is one.
 void write_into(const std::filesystem::path& folder, const std::string& name, const std::string& bytes);
 
 }  // namespace loopegg

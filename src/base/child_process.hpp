@@ -1,4 +1,4 @@
-// A command that runs beside this process and ends with it, however this process ends.
+// A command that runs alongside this process and ends with it, however this process ends.
 #pragma once
 #include <sys/types.h>
 

@@ -55,7 +55,7 @@ void allow_only(std::vector<sock_filter>& program, int call, unsigned mask, unsi
     program.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)));
 }
 
-// Threads are made, processes are not. The flags of clone3 lie in memory, where no filter reads; the C library then asks by clone.
+// Threads are made, processes are not. The flags of clone3 are in memory, where no filter reads; the C library then asks by clone.
 void refuse_processes(std::vector<sock_filter>& program) {
     answer(program, SYS_clone3, SECCOMP_RET_ERRNO | ENOSYS);
     allow_only(program, SYS_clone, CLONE_THREAD, CLONE_THREAD);

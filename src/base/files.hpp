@@ -13,7 +13,7 @@ namespace loopegg {
 std::string read_file(const std::filesystem::path& path, std::uintmax_t max_bytes = std::uintmax_t{1} << 40);
 SourcePtr read_source(const std::filesystem::path& path, std::uintmax_t max_bytes = std::uintmax_t{1} << 30);
 
-// Writes a temporary file beside the target, flushes it to disk and renames it. So a reader sees the old file or the whole new one, and never a part.
+// Writes a temporary file next to the target, flushes it to disk and renames it. So a reader sees the old file or the whole new one, and never a part.
 void write_file(const std::filesystem::path& path, std::string_view bytes);
 
 }  // namespace loopegg

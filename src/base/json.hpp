@@ -1,4 +1,4 @@
-// JSON that remembers where every value stood, so that a complaint about the meaning of a value can point at the value as a syntax error does.
+// JSON that remembers where every value was, so that a complaint about the meaning of a value can point at the value as a syntax error does.
 #pragma once
 #include <cstdint>
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Where the files that come with the program lie: rule files, targets, examples, and parts that are opened at need.
+// Where the files that come with the program are: rule files, targets, examples, and parts that are opened at need.
 #pragma once
 #include <filesystem>
 #include <string_view>
@@ -9,11 +9,11 @@ namespace loopegg {
 // program was started from, else in the source tree that it was built from.
 std::filesystem::path shipped(std::string_view relative);
 
-// A part of the program that is opened at need ("libloopegg_onnx.so"): beside the program, in its installation's library folder, else
+// A part of the program that is opened at need ("libloopegg_onnx.so"): next to the program, in its installation's library folder, else
 // where the build left it.
 std::filesystem::path module_library(std::string_view file, const std::filesystem::path& built);
 
-// A file of a package from PyPI ("tvm/lib/libtvm_compiler.so"): below one of the folders in LOOPEGG_SITE (with ':' between them), else beside loopegg where
+// A file of a package from PyPI ("tvm/lib/libtvm_compiler.so"): below one of the folders in LOOPEGG_SITE (with ':' between them), else next to loopegg where
 // loopegg itself was installed as such a package, else below `built`, the folder that the build used.
 std::filesystem::path package_file(std::string_view relative, const std::filesystem::path& built);
 

@@ -1,4 +1,4 @@
-// Tells a waiting person what is going on: a bar on a terminal, plain lines otherwise, nothing with --quiet.
+// Shows a waiting person what is happening: a bar on a terminal, plain lines otherwise, nothing with --quiet.
 // Everything goes to standard error; standard output is for results.
 #pragma once
 #include <chrono>
@@ -22,7 +22,7 @@ public:
     void finish(std::string_view summary = {});                     // ends the innermost stage with its time
     void note(std::string_view line);                               // one line that stays on the screen
 
-    // A stage that ends with its scope, also when an error leaves the scope, so that the stage around it goes on. With a null Progress nothing is shown.
+    // A stage that ends with its scope, also when an error leaves the scope, so that the stage around it continues. With a null Progress nothing is shown.
     class Inner {
     public:
         Inner(Progress* progress, std::string name, std::int64_t total);

@@ -43,7 +43,7 @@ OpenFile open_to_read(const fs::path& path) {
     return file;
 }
 
-// Up to `most` bytes from where the file stands.
+// Up to `most` bytes from where the file is.
 std::string read_up_to(const OpenFile& file, const fs::path& path, std::uintmax_t most) {
     std::string bytes, buffer(1 << 16, '\0');
     struct stat about {};

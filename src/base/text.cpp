@@ -12,7 +12,7 @@ std::optional<std::size_t> first_invalid_utf8(std::string_view s) {
         if (more < 0 || i + static_cast<std::size_t>(more) >= s.size() + (more == 0)) return i;
         for (int k = 1; k <= more; ++k) {
             unsigned char d = static_cast<unsigned char>(s[i + static_cast<std::size_t>(k)]);
-            // The second byte's range excludes overlong forms, surrogates and what lies beyond U+10FFFF.
+            // The second byte's range excludes overlong forms, surrogates and what is beyond U+10FFFF.
             unsigned char low = k == 1 && c == 0xE0 ? 0xA0 : k == 1 && c == 0xF0 ? 0x90 : 0x80;
             unsigned char high = k == 1 && c == 0xED ? 0x9F : k == 1 && c == 0xF4 ? 0x8F : 0xBF;
             if (d < low || d > high) return i;

@@ -29,7 +29,7 @@ double since(Clock::time_point t) { return std::chrono::duration<double>(Clock::
 // What the run itself must show before its job counts as done.
 std::string missing_result(const fs::path& folder) { return fs::exists(folder / "result.json") ? "" : "the run ended well but wrote no result.json"; }
 
-// What the table tells of a run that has ended well.
+// What the table shows of a run that has succeeded.
 json figures_of(const fs::path& folder) {
     try {
         const FinishedRun run = read_run(folder);

@@ -31,11 +31,11 @@ std::vector<std::int64_t> seeds_of(const JsonView& file) {
     return out;
 }
 
-// A file beside the batch file is found from anywhere; names ("zoo:resnet34", "default") stay names.
+// A file next to the batch file is found from anywhere; names ("zoo:resnet34", "default") stay names.
 std::string resolved(const std::string& name, const fs::path& folder) {
     if (name.find(':') != std::string::npos || fs::path(name).is_absolute()) return name;
     fs::path beside = folder / name;
-    std::error_code too_long;  // what cannot be a file's name is no file beside this one
+    std::error_code too_long;  // what cannot be a file's name is no file next to this one
     return fs::exists(beside, too_long) ? fs::absolute(beside).lexically_normal().string() : name;
 }
 
@@ -48,7 +48,7 @@ void check_option(const std::string& name, const JsonView& value) {
         value.fail("'runner' may not be in 'options': a batch file runs no commands", "type 'loopegg optimize --runner COMMAND' for each model");
     const bool plain = std::all_of(name.begin(), name.end(), [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-'; });
     if (!plain || name.size() < 2 || name[0] == '-')
-        value.fail(fmt::format("'{}' is no name of an option", name), "options are those of 'loopegg optimize --help', without '--'");
+        value.fail(fmt::format("'{}' is not the name of an option", name), "options are those of 'loopegg optimize --help', without '--'");
 }
 
 std::vector<std::string> options_of(const JsonView& file) {
@@ -69,7 +69,7 @@ std::vector<std::string> options_of(const JsonView& file) {
     return out;
 }
 
-// What may stand in a folder's name on every file system.
+// What may be in a folder's name on every file system.
 std::string plain(const std::string& text) {
     std::string name = text.starts_with("zoo:") ? text.substr(4) : fs::path(text).stem().string(), out;
     for (char c : name) out += (std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_') ? c : '-';

@@ -1,4 +1,4 @@
-// A batch as a user writes it (JOBS.json), and the jobs that the batch stands for.
+// A batch as a user writes it (JOBS.json), and the jobs that the batch represents.
 #pragma once
 #include <filesystem>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace loopegg {
 
-// One call of 'optimize'. Two jobs with the same arguments are the same job, whichever file they stand in.
+// One call of 'optimize'. Two jobs with the same arguments are the same job, whichever file they are in.
 struct Job {
     std::string id;    // hash of everything below but the name
     std::string name;  // also the name of its folder: "resnet34-cifar10.host.default.1"
@@ -21,7 +21,7 @@ struct Job {
 };
 
 // {"models": [...], "targets": ["host"], "rules": ["default"], "seeds": [1], "options": {"trials": 12}}:
-// stands for every combination. Only "models" must be there. Paths of models and rule files are relative to the file's own folder.
+// represents every combination. Only "models" must be there. Paths of models and rule files are relative to the file's own folder.
 // Throws UserError with the place of what is wrong.
 std::vector<Job> read_jobs(const SourcePtr& source);
 

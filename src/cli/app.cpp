@@ -68,7 +68,7 @@ std::string hint(const CLI::App& at, const std::string& typed, const std::vector
 
 CLI::App* add_command(CLI::App& app, const Command& command, Parsed& parsed) {
     CLI::App* sub = app.add_subcommand(command.name, command.summary);
-    sub->add_flag("--json", parsed.json, "answer with one JSON object on standard output");
+    sub->add_flag("--json", parsed.json, "print one JSON object on standard output");
     sub->add_flag("-q,--quiet", parsed.quiet, "show no progress");
     sub->footer(std::string("Example:\n  ") + command.example);
     Action action = command.setup(*sub);
@@ -121,7 +121,7 @@ std::vector<std::string> spellings(const CLI::Option& option) {
 Diagnostic misuse(const CLI::App& app, const std::vector<std::string>& words, const std::string& reason) {
     const CLI::App* at = &app;
     size_t next = 0;
-    // Down to the command that was meant; a word that is none, where only commands can stand, is the mistake.
+    // Down to the command that was meant; a word that is none, where only commands can be, is the mistake.
     for (; next < words.size() && !words[next].starts_with('-'); ++next) {
         std::vector<CLI::App*> below = commands_of(*at);
         auto named = std::find_if(below.begin(), below.end(), [&](const CLI::App* c) { return c->get_name() == words[next]; });

@@ -38,9 +38,8 @@ Action setup(CLI::App& app) {
     app.add_option("-o,--out", o->out, "the model.json to write")->required();
     app.add_option("--rules", o->rules, "the rule file whose rules the plan names: a path, discover or exact")->capture_default_str();
     add_unproved_option(app);
-    app.add_option("--data", o->data,
-                   "images from which Fisher Potential selects the channels of trained weights that stay; without them, those with the largest weights");
-    app.add_flag("--weights", o->weights, "write weights too, also when the model names none (slices of seeded ones)");
+    app.add_option("--data", o->data, "images for Fisher Potential, which selects the channels to keep (default: by magnitude)");
+    app.add_flag("--weights", o->weights, "write weights even if the model has none (slices of random ones)");
     return [o](Session& session) {
         Graph original = load_graph(o->model);
         Plan plan = read_plan(read_source(o->plan));

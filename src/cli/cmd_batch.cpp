@@ -208,20 +208,21 @@ Action setup(CLI::App& app) {
     auto o = std::make_shared<Options>();
     app.add_option("JOBS", o->file, "a batch file: {\"models\": [...], \"targets\": [...], \"rules\": [...], \"seeds\": [...], \"options\": {...}}")
         ->required();
-    app.add_option("-o,--out", o->batch.out, "the folder of the batch; the same folder continues it")->required();
-    app.add_option("-j,--jobs", o->batch.at_once, "jobs side by side in this process (they disturb each other's times)")
+    app.add_option("-o,--out", o->batch.out, "the folder of the batch; an existing batch is resumed")->required();
+    app.add_option("-j,--jobs", o->batch.at_once, "number of parallel jobs in this process (they disturb each other's times)")
         ->check(CLI::Range(1, 256))
         ->capture_default_str();
-    app.add_option("--job-seconds", o->batch.job_seconds, "stop and fail a job that takes longer (0: no limit)")->check(CLI::NonNegativeNumber);
+    app.add_option("--job-seconds", o->batch.job_seconds, "time limit of a job in seconds (0: none)")->check(CLI::NonNegativeNumber);
     add_store_option(app);
-    CLI::Option* slurm =
-        app.add_flag("--slurm", o->slurm, "submit one array job to Slurm, whose tasks take the jobs; the store must be a server that all nodes reach");
-    app.add_option("--tasks", o->cluster.tasks, "tasks of the array (default: one for each open job, 16 at most)")->check(CLI::Range(1, 100000))->needs(slurm);
-    app.add_option("--sbatch", o->cluster.words, "a further option for sbatch, as --sbatch=--time=2:00:00 (repeatable)")->needs(slurm);
-    app.add_flag("--status", o->status, "show the progress of the batch, and run nothing")->excludes(slurm);
+    CLI::Option* slurm = app.add_flag("--slurm", o->slurm, "submit an array job to Slurm, whose tasks run the jobs; requires a store on a server");
+    app.add_option("--tasks", o->cluster.tasks, "number of tasks of the array (default: one per open job, at most 16)")
+        ->check(CLI::Range(1, 100000))
+        ->needs(slurm);
+    app.add_option("--sbatch", o->cluster.words, "an option for sbatch, such as --sbatch=--time=2:00:00 (repeatable)")->needs(slurm);
+    app.add_flag("--status", o->status, "show the progress of the batch without running anything")->excludes(slurm);
     app.add_flag("--leave", o->batch.leave, "end when no job is left to take")->group("");  // for the tasks of an array
     app.add_flag("--retry", o->retry, "run failed jobs again");
-    app.add_flag("--dry-run", o->dry, "show the jobs and the expected time, and run nothing");
+    app.add_flag("--dry-run", o->dry, "show the jobs and the expected time without running anything");
     app.add_option("--program", o->program, "run this instead of loopegg itself")->group("");  // for tests
     CLI::App* self = &app;
     return [o, self](Session& session) {

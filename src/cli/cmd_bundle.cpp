@@ -93,17 +93,16 @@ int write(const Arguments& a, Session& session) {
 
 Action setup(CLI::App& app) {
     auto a = std::make_shared<Arguments>();
-    app.add_option("MODEL", a->what, "a model whose whole network goes into the bundle; or the word 'import'");
-    app.add_option("DIR", a->folder, "with 'import': the bundle that came back with its results.txt");
+    app.add_option("MODEL", a->what, "the network for the bundle, or the word 'import'");
+    app.add_option("DIR", a->folder, "with 'import': a bundle with its results.txt");
     add_store_option(app);
-    app.add_option("--nests", a->nests, "a file of NEST terms, each a program of its own");
-    app.add_option("--schedules", a->schedules, "with a MODEL: so many schedules of each of its nests, each a program of its own");
-    app.add_option("--runner", a->runner,
-                   "a command that runs a bundle where the GPU is, {} standing for its folder, and leaves results.txt there: 'sh {}/run_bundle.sh'");
+    app.add_option("--nests", a->nests, "a file of NEST terms, each of which becomes a program");
+    app.add_option("--schedules", a->schedules, "with a MODEL: the number of schedules of each nest, each of which becomes a program");
+    app.add_option("--runner", a->runner, "a command that runs the bundle in the folder {} on the GPU and writes results.txt there: 'sh {}/run_bundle.sh'");
     app.add_option("--target", a->target, "a GPU target")->capture_default_str();
-    app.add_option("--out", a->out, "the folder to write");
-    app.add_option("--seed", a->seed, "draws the weights of a model that has none");
-    app.add_option("--batch", a->batch, "with a MODEL: how many inputs the network takes at once")->capture_default_str()->check(CLI::Range(1, 65536));
+    app.add_option("-o,--out", a->out, "the folder to write");
+    app.add_option("--seed", a->seed, "random seed of the weights if the model has none");
+    app.add_option("--batch", a->batch, "with a MODEL: the batch size of the network")->capture_default_str()->check(CLI::Range(1, 65536));
     add_allow_option(app, a->allowed);
     return [a](Session& session) {
         if (a->what == "import") {
@@ -116,7 +115,7 @@ Action setup(CLI::App& app) {
 
 }  // namespace cmd_bundle
 
-const Command bundle_command{"bundle", "carry code to a machine without TVM, and its times back",
+const Command bundle_command{"bundle", "write programs for a machine without TVM, and import their times",
                              "loopegg bundle zoo:resnet34-cifar10 --target h200 --out bundle", cmd_bundle::setup};
 
 }  // namespace loopegg

@@ -56,10 +56,10 @@ Action setup(CLI::App& app) {
     };
     auto asked = std::make_shared<Asked>();
     app.add_option("OUT", asked->out, "the out folder of a run")->required();
-    app.add_option("--accuracies", asked->accuracies, R"(accuracies in percent: {"original": 95.7, "front-1": [95.1, 95.3]}; unless given, those of --train)");
-    app.add_option("--max-loss", asked->max_loss, "points of accuracy that the network may lose; otherwise what the run allowed")
+    app.add_option("--accuracies", asked->accuracies, R"(accuracies in percent: {"original": 95.7, "front-1": [95.1, 95.3]} (default: those of --train))");
+    app.add_option("--max-loss", asked->max_loss, "points of accuracy that the network may lose (default: the limit of the run)")
         ->check(CLI::Range(0.0, 100.0));
-    app.add_option("--trainings", asked->trainings, "a file to add these accuracies to, with the plans of the networks, for 'loopegg optimize --trainings'");
+    app.add_option("--trainings", asked->trainings, "append the accuracies and the plans to this file, for 'loopegg optimize --trainings'");
     return [asked](Session& session) {
         const fs::path out = asked->out;
         require_whole(out, "loopegg optimize MODEL --out " + shell_word(asked->out), "report.html");
@@ -76,7 +76,7 @@ Action setup(CLI::App& app) {
 
 }  // namespace cmd_choose
 
-const Command choose_command{"choose", "pick a finalist of a run by the accuracies that the finalists were trained to",
-                             "loopegg choose out --accuracies accuracies.json --max-loss 0.5", cmd_choose::setup};
+const Command choose_command{"choose", "pick a finalist of a run by trained accuracies", "loopegg choose out --accuracies accuracies.json --max-loss 0.5",
+                             cmd_choose::setup};
 
 }  // namespace loopegg

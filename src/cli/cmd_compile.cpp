@@ -84,10 +84,10 @@ Action setup(CLI::App& app) {
     auto a = std::make_shared<Arguments>();
     app.add_option("MODEL", a->model, "model.json, .onnx, or zoo:NAME")->required();
     app.add_option("--target", a->target, "the machine to compile for ('loopegg targets' lists them)")->capture_default_str();
-    app.add_option("--out", a->out, "the folder to write")->required();
-    app.add_option("--seed", a->seed, "draws the weights of a model that has none");
+    app.add_option("-o,--out", a->out, "the folder to write")->required();
+    app.add_option("--seed", a->seed, "random seed of the weights if the model has none");
     add_rounding_options(app, a->allowed, a->max_rounding_error);
-    app.add_option("--data", a->data, "a folder of CIFAR-10 or of .npy batches, by which --allow measures its errors, and int8 its scales");
+    app.add_option("--data", a->data, "images on which --allow measures errors and int8 scales: a folder of CIFAR-10 or .npy files");
     auto reading = add_reading_options(app);
     return [a, reading](Session& session) {
         Model model = load_model(a->model, a->seed, reading->read());
@@ -125,7 +125,7 @@ Action setup(CLI::App& app) {
 
 }  // namespace cmd_compile
 
-const Command compile_command{"compile", "compile a network for a target", "loopegg compile zoo:resnet34-cifar10 --target host --out compiled",
+const Command compile_command{"compile", "compile a network for a target", "loopegg compile zoo:resnet34-cifar10 --target host -o compiled",
                               cmd_compile::setup};
 
 }  // namespace loopegg

@@ -62,9 +62,10 @@ Dashboard ask(const Arguments& a) {
 
 Action setup(CLI::App& app) {
     auto a = std::make_shared<Arguments>();
-    app.add_option("DIR", a->folder, "the folder of a batch ('loopegg batch JOBS --out DIR'); without one the page is about boards alone");
-    app.add_option("-o,--out", a->page, "where the page goes (default: DIR/dashboard.html)");
-    app.add_option("--every", a->every, "write the page anew every so many seconds until no job is open (0: once)")->check(CLI::Range(0.0, 86400.0));
+    app.add_option("DIR", a->folder, "the folder of a batch (default: show only the boards)");
+    app.add_option("-o,--out", a->page, "the page to write (default: DIR/dashboard.html)");
+    app.add_option("--every", a->every, "rewrite the page at this interval in seconds until all jobs have ended (0: write it once)")
+        ->check(CLI::Range(0.0, 86400.0));
     add_store_option(app);
     return [a](Session& session) {
         if (a->folder.empty() && a->page.empty()) throw UsageError("expected the folder of a batch, or -o PAGE for a page about boards alone");
@@ -100,7 +101,7 @@ Action setup(CLI::App& app) {
 
 }  // namespace cmd_dashboard
 
-const Command dashboard_command{"dashboard", "write one self-contained HTML page about a batch and the boards", "loopegg dashboard batch/ --every 10",
+const Command dashboard_command{"dashboard", "write a self-contained HTML page about a batch and the boards", "loopegg dashboard batch/ --every 10",
                                 cmd_dashboard::setup};
 
 }  // namespace loopegg

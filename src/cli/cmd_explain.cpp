@@ -45,7 +45,8 @@ void print_site(const json& site) {
         for (const auto& [name, value] : step["with"].items())
             if (value.get<std::string>().size() <= 24) with += fmt::format(" {}={}", name, value.get<std::string>());
         fmt::print("  {} {:<28} {}\n", step["kind"] == "neural" ? "~>" : "= ", step["rule"].get<std::string>() + with, short_nest(step["after"]));
-        if (step.contains("asked")) fmt::print("       {}\n", step["asked"]["why"].get<std::string>());
+        for (const char* judged : {"judged", "asked"})  // "asked" until 0.2
+            if (step.contains(judged)) fmt::print("       {}\n", step[judged]["why"].get<std::string>());
     }
 }
 
@@ -93,9 +94,9 @@ Action setup(CLI::App& app) {
     auto o = std::make_shared<Options>();
     app.add_option("DIR", o->dir, "the folder that 'loopegg optimize' wrote")->required();
     app.add_option("--site", o->site, "only sites that match this glob")->capture_default_str();
-    app.add_flag("--check", o->check, "check the whole folder: its files, plan, proofs, schedules, figures and evidence, and run what was compiled");
+    app.add_flag("--check", o->check, "check the whole folder: its files, plan, proofs, schedules, figures and evidence, and run the compiled network");
     add_unproved_option(app);
-    app.add_option("--recheck", o->recheck, "the original MODEL: check, and ask the guard again about the returned network");
+    app.add_option("--recheck", o->recheck, "the original MODEL: check, and have the guard judge the returned network again");
     return [o](Session& session) {
         const std::filesystem::path folder = o->dir;
         finish_update(folder);
@@ -141,7 +142,7 @@ Action setup(CLI::App& app) {
 
 }  // namespace cmd_explain
 
-const Command explain_command{"explain", "show how each site came to be what it is, and check it", "loopegg explain out --site 'layer3.*' --check",
+const Command explain_command{"explain", "show how each site was derived, and check a run", "loopegg explain out --site 'layer3.*' --check",
                               cmd_explain::setup};
 
 }  // namespace loopegg

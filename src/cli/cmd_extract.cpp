@@ -70,13 +70,13 @@ int answer_about_space(const Arguments& args, const SerializedEGraph& egraph, Se
 Action setup(CLI::App& app) {
     auto args = std::make_shared<Arguments>();
     app.add_option("FILE", args->file, "an e-graph as egraph-serialize JSON")->required();
-    app.add_option("--method", args->method, "how: " + join(extractor_names(), ", "))->capture_default_str();
-    app.add_option("--seconds", args->seconds, "the longest that ilp may search")->capture_default_str();
-    app.add_option("--best", args->best, "instead: the K cheapest distinct terms of the first root");
-    app.add_flag("--count", args->count, "instead: how many terms the first root has, exactly");
-    app.add_option("--sample", args->sample, "instead: N terms of the first root, each equally likely");
-    app.add_option("--size", args->size, "count and sample only terms of at most this many operators");
-    app.add_option("--seed", args->seed, "draws the sample")->capture_default_str();
+    app.add_option("--method", args->method, "the extractor: " + join(extractor_names(), ", "))->capture_default_str();
+    app.add_option("--seconds", args->seconds, "time limit of ilp in seconds")->capture_default_str();
+    app.add_option("--best", args->best, "print the K cheapest distinct terms of the first root");
+    app.add_flag("--count", args->count, "print the exact number of terms of the first root");
+    app.add_option("--sample", args->sample, "print N random terms of the first root, uniformly distributed");
+    app.add_option("--size", args->size, "count and sample only terms with at most this many operators");
+    app.add_option("--seed", args->seed, "random seed of the sample")->capture_default_str();
     return [args](Session& session) {
         const Extractor& method = find_extractor(args->method);
         if (!(args->seconds > 0) || !std::isfinite(args->seconds)) throw UsageError("--seconds must be a number above 0");

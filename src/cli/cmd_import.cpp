@@ -1,4 +1,4 @@
-// 'loopegg import': an ONNX file becomes a model.json with its weights beside it.
+// 'loopegg import': an ONNX file becomes a model.json with its weights next to it.
 #include <fmt/format.h>
 
 #include "cli/commands.hpp"

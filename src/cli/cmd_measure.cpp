@@ -53,9 +53,9 @@ Action setup(CLI::App& app) {
     app.add_option("MODEL", a->model, "model.json, .onnx, zoo:NAME, or a folder that 'loopegg compile' wrote")->required();
     add_store_option(app);
     app.add_option("--target", a->target, "the machine to compile for ('loopegg targets' lists them)")->capture_default_str();
-    app.add_option("--rounds", a->rounds, "how often three samples are taken")->check(CLI::Range(1, 10000));
-    app.add_flag("--steps", a->steps, "report how long each step of a compiled network takes inside it");
-    app.add_option("--seed", a->seed, "draws the weights of a model that has none");
+    app.add_option("--repeat,--rounds", a->rounds, "how often to take three samples")->check(CLI::Range(1, 10000));
+    app.add_flag("--steps", a->steps, "also report the time of each step of a compiled network");
+    app.add_option("--seed", a->seed, "random seed of the weights if the model has none");
     return [a](Session& session) {
         if (a->steps) return tell_steps(a->model, a->rounds, session);
         const NetworkLatency m = measure_model(a->model, a->target, a->seed, a->rounds, session.progress);

@@ -36,7 +36,7 @@ std::string how_it_trained(const nlohmann::json& training) {
 
 // How sure the accuracy is, in words that promise no more than the guard knows.
 std::string how_sure(const nlohmann::json& r) {
-    if (r["returned"] == "original") return "the network is the original, so its accuracy is what it was; only its schedules are new";
+    if (r["returned"] == "original") return "the network computes the same function, so its accuracy is unchanged; only its schedules differ";
     if (r.contains("training") && !r["training"]["returned"].is_null()) return how_it_trained(r["training"]);
     const nlohmann::json& guard = r["guard"];
     if (!guard.contains("loss") || !guard["loss"].contains("low"))
@@ -44,7 +44,7 @@ std::string how_sure(const nlohmann::json& r) {
     const nlohmann::json& loss = guard["loss"];
     const std::string unlike = guard.value("unlike", "");
     return fmt::format(
-        "after training, the network is expected to lose {:.2f} points (nine of ten such networks: {:.2f} to {:.2f}); nobody has trained it yet{}",
+        "after training, the network is expected to lose {:.2f} points (nine of ten such networks: {:.2f} to {:.2f}); it has not been trained yet{}",
         loss["points"].get<double>(), loss["low"].get<double>(), loss["high"].get<double>(),
         unlike.empty() ? "" : fmt::format(". No network like the original has been trained for the guard ({}), so the interval is wider", unlike));
 }
@@ -159,66 +159,57 @@ Action setup(CLI::App& app) {
     auto max_loss = std::make_shared<double>(-1.0);
     app.add_option("MODEL", *model, "the network: model.json, .onnx, or zoo:NAME")->required();
     add_store_option(app);
-    app.add_option(
-           "--rules", r->rules,
-           "discover (rules that change schedules and the network), exact (schedules alone), paper (the transformations and the condition of the ASPLOS "
-           "2021 paper), or a rule file")
-        ->capture_default_str();
-    app.add_option("--target", r->target, "a target (see 'loopegg targets'); all: search on host, compile for every target")->capture_default_str();
+    app.add_option("--rules", r->rules, "discover, exact (the function stays), paper, or a file")->type_name("RULES")->capture_default_str();
+    app.add_option("--target", r->target, "the machine ('loopegg targets' lists them), or all")->type_name("TARGET")->capture_default_str();
     add_old_guard_options(app);
-    app.add_option("--objective", r->objective, "what to make better: " + join(objective_names(), ", "))->capture_default_str();
-    app.add_option("--class", r->architecture, "whose rules to use: auto (what the network is), all, or a class: " + join(architecture_class_names(), ", "))
+    app.add_option("--objective", r->objective, "what to minimise: " + join(objective_names(), ", "))->capture_default_str();
+    app.add_option("--class", r->architecture, "the class of rule sets to use: auto (the network's own), all, or " + join(architecture_class_names(), ", "))
         ->capture_default_str();
-    app.add_option("--max-loss", *max_loss, "points of accuracy that the network may be expected to lose, instead of what the rules say")
-        ->check(CLI::Range(0.0, 100.0));
-    app.add_option("--data", r->data, "images for the guard: a folder of CIFAR-10's binary files or of .npy batches; without it, loopegg draws images");
+    app.add_option("--max-loss", *max_loss, "accuracy that the network may be expected to lose")
+        ->type_name("POINTS")
+        ->check(CLI::Range(0.0, 100.0).description(""));
+    app.add_option("--data", r->data, "images for the guard (CIFAR-10 or .npy files)")->type_name("FOLDER");
     app.add_option("--trainings", r->trainings,
-                   R"(a file of what networks made from MODEL reached in training, from which the guard learns: {"plan": ..., "accuracy": 91.4} on each line)");
+                   R"(a file of training runs of networks derived from MODEL, which calibrate the guard: {"plan": ..., "accuracy": 91.4} on each line)");
     app.add_option("--train", r->train.command,
-                   "a command that trains a network, {} standing for its folder, and prints {\"accuracy\": PERCENT} as its last line: the most informative "
-                   "networks are trained, and the one that trained best is returned; with --data, unless given, 'loopegg train'");
-    auto budget = app.add_option("--train-budget", r->train.budget, "how many training runs there may be, that of MODEL included")
+                   "a command that trains the network in the folder {} and prints {\"accuracy\": PERCENT} as its last line: the most informative networks are "
+                   "trained, and the one with the best accuracy is returned; default with --train-budget and --data: 'loopegg train'");
+    auto budget = app.add_option("--train-budget", r->train.budget, "maximum number of training runs, including that of MODEL")
                       ->capture_default_str()
                       ->check(CLI::Range(2, 100'000));
-    app.add_option("--train-jobs", r->train.jobs, "how many training runs there may be at once")->capture_default_str()->check(CLI::Range(1, 1000));
-    app.add_option("--train-seconds", r->train.seconds, "seconds that a training run may take; 0: ten times as many as that of MODEL, and at least 3600")
+    app.add_option("--train-jobs", r->train.jobs, "maximum number of parallel training runs")->capture_default_str()->check(CLI::Range(1, 1000));
+    app.add_option("--train-seconds", r->train.seconds, "time limit of a training run in seconds; 0: ten times that of MODEL, and at least 3600")
         ->capture_default_str()
         ->check(CLI::NonNegativeNumber);
     app.add_option("--finalists", r->finalists,
-                   "how many networks of its own the search times and writes to out/finalists, unlike each other, for users who train them ('loopegg choose')")
+                   "number of different networks that the search times and writes to out/finalists, for you to train ('loopegg choose')")
         ->check(CLI::Range(1, 1000));
-    app.add_option("--batch", r->batch, "how many inputs the network takes at once")->capture_default_str()->check(CLI::Range(1, 65536));
-    app.add_option("--threads", *threads,
-                   "how many threads the network will run on: schedules are made for so many cores and timed on them; 0: all that this process may use")
+    app.add_option("--batch", r->batch, "batch size of the network")->capture_default_str()->check(CLI::Range(1, 65536));
+    app.add_option("--threads", *threads, "number of threads for which schedules are created and timed; 0: all processors that this process may use")
         ->capture_default_str()
         ->check(CLI::Range(0, 256));
-    app.add_option("--seed", r->seed, "what data, weights and candidates are drawn from")->capture_default_str();
-    app.add_option("--trials", r->trials, "how many schedules of a nest are timed, on average")->capture_default_str()->check(CLI::Range(1, 100'000));
-    app.add_option("--tune-seconds", r->tune_seconds, "seconds for trying schedules; a whole run takes about twice as long")->capture_default_str();
-    app.add_option("--rounds", r->max_rounds, "for a target that is reached by bundles: how often programs go there; 0: all is estimated")
+    app.add_option("--seed", r->seed, "random seed of data, weights and candidates")->capture_default_str();
+    app.add_option("--trials", r->trials, "number of schedules to time for each nest, on average")->capture_default_str()->check(CLI::Range(1, 100'000));
+    app.add_option("--tune-seconds", r->tune_seconds, "time for tuning; a run takes about twice as long")->type_name("S")->capture_default_str();
+    app.add_option("--rounds", r->max_rounds, "number of rounds for a target that is reached by bundles; 0: all times are estimates")
         ->capture_default_str()
         ->check(CLI::Range(0, 1000));
-    app.add_option("--round-programs", r->round_programs, "how many schedules go to such a target in one round")
-        ->capture_default_str()
-        ->check(CLI::Range(1, 100'000));
-    app.add_option("--runner", *runner,
-                   "a command that runs a round where the GPU is, {} standing for its folder, and leaves results.txt there: 'sh {}/run_bundle.sh'");
-    app.add_option("--out", *out, "the folder to write")->capture_default_str();
-    app.add_option("--keep", r->keep, "sites that must stay as they are, by glob; may be given several times");
-    app.add_flag("--strict-fp", r->strict_fp, "every sum keeps its order; this leaves out Winograd's transforms");
+    app.add_option("--round-programs", r->round_programs, "number of schedules in a round")->capture_default_str()->check(CLI::Range(1, 100'000));
+    app.add_option("--runner", *runner, "a command that runs the round in the folder {} on the GPU and writes results.txt there: 'sh {}/run_bundle.sh'");
+    app.add_option("-o,--out", *out, "the folder to write")->type_name("DIR")->capture_default_str();
+    app.add_option("--keep", r->keep, "a glob for sites that must stay unchanged (repeatable)");
+    app.add_flag("--strict-fp", r->strict_fp, "keep the order of every sum; disables Winograd's transforms");
     add_rounding_options(app, r->allowed, r->max_rounding_error);
     add_unproved_option(app);
-    app.add_option("--channels-multiple-of", r->channels_multiple, "blocks of channels must be multiples of this")->check(CLI::Range(1, 4096));
-    app.add_option("--max-latency", r->max_latency_ms,
-                   "milliseconds that the network may take; of the networks that take no longer, the one that is expected to lose least is returned")
-        ->check(CLI::PositiveNumber);
-    app.add_option(
-           "--min-speedup", r->min_speedup,
-           "how many times as fast as the tuned original the network shall be, both timed interleaved; of the networks that are so fast, the one that is "
-           "expected to lose least is returned")
-        ->check(CLI::PositiveNumber);
-    app.add_option("--max-memory", r->max_memory_mb, "megabytes of weights, and of activations that are needed at once")->check(CLI::PositiveNumber);
-    app.add_option("--max-params", r->max_parameters, "parameters that the network may have")->check(CLI::PositiveNumber);
+    app.add_option("--channels-multiple-of", r->channels_multiple, "restrict numbers of channels to multiples of this")->check(CLI::Range(1, 4096));
+    app.add_option("--max-latency", r->max_latency_ms, "latency that the network may have; lowest loss wins")
+        ->type_name("MS")
+        ->check(CLI::Validator(CLI::PositiveNumber).description(""));
+    app.add_option("--min-speedup", r->min_speedup, "speed-up over the tuned original; lowest loss wins")
+        ->type_name("FACTOR")
+        ->check(CLI::Validator(CLI::PositiveNumber).description(""));
+    app.add_option("--max-memory", r->max_memory_mb, "maximum memory in megabytes: weights, and the peak of activations")->check(CLI::PositiveNumber);
+    app.add_option("--max-params", r->max_parameters, "maximum number of parameters")->check(CLI::PositiveNumber);
     auto reading = add_reading_options(app, true);
     keep_in_short_help(app, {"--rules", "--target", "--max-loss", "--min-speedup", "--max-latency", "--data", "--tune-seconds", "--out"});
     return [=](Session& session) {
@@ -227,7 +218,7 @@ Action setup(CLI::App& app) {
         use_threads(*threads, find_target(r->target == "all" ? "host" : r->target));
         if (budget->count() > 0 || !r->train.command.empty()) take_trainer(*r, *out);
         preflight(*r, session.progress);
-        const ScratchFile copy(".json");  // its weights lie beside it, in this process's own folder
+        const ScratchFile copy(".json");  // its weights are next to it, in this process's own folder
         read_as_asked(*r, *reading, copy);
         if (r->target == "all") r->target = "host", r->all_targets = true;
         if (*max_loss >= 0) r->points = *max_loss;
@@ -259,7 +250,6 @@ Action setup(CLI::App& app) {
 
 }  // namespace cmd_optimize
 
-const Command optimize_command{"optimize", "make a network faster: the whole pipeline", "loopegg optimize examples/resnet34-cifar10.json --out out",
-                               cmd_optimize::setup};
+const Command optimize_command{"optimize", "make a network faster", "loopegg optimize examples/resnet34-cifar10.json --out out", cmd_optimize::setup};
 
 }  // namespace loopegg

@@ -29,8 +29,8 @@ struct Options {
 
 Action setup(CLI::App& app) {
     auto o = std::make_shared<Options>();
-    app.add_option("FIGURE", o->figures, "which figures, for example fig3 fig6; without names, every one");
-    app.add_flag("--quick", o->quick, "fewer trials and samples: everything within an hour on two cores");
+    app.add_option("FIGURE", o->figures, "the figures, for example fig3 fig6 (default: all)");
+    app.add_flag("--quick", o->quick, "use fewer trials and samples");
     app.add_option("-o,--out", o->out, "the folder for the data, the plots and the pages")->capture_default_str();
     app.add_flag("--resume", o->resume, "keep what an earlier command measured in that folder");
     return [o](Session& session) {
@@ -49,7 +49,6 @@ Action setup(CLI::App& app) {
 
 }  // namespace cmd_paper
 
-const Command paper_command{"paper", "make the figures of the paper: measure, draw, and write a page for each", "loopegg paper fig6 --quick --out paper/",
-                            cmd_paper::setup};
+const Command paper_command{"paper", "reproduce the figures of the ASPLOS 2021 paper", "loopegg paper fig6 --quick --out paper/", cmd_paper::setup};
 
 }  // namespace loopegg

@@ -14,7 +14,7 @@ Action setup(CLI::App& app) {
     auto folder = std::make_shared<std::string>();
     auto out = std::make_shared<std::string>();
     app.add_option("DIR", *folder, "the folder of a run ('loopegg optimize --out DIR')")->required();
-    app.add_option("-o,--out", *out, "where the page goes (default: DIR/report.html)");
+    app.add_option("-o,--out", *out, "the page to write (default: DIR/report.html)");
     return [folder, out](Session& session) {
         finish_update(*folder);
         if (std::filesystem::exists(std::filesystem::path(*folder) / "manifest.json"))
@@ -38,6 +38,6 @@ Action setup(CLI::App& app) {
 
 }  // namespace cmd_report
 
-const Command report_command{"report", "write one self-contained HTML page about a run", "loopegg report out/", cmd_report::setup};
+const Command report_command{"report", "write a self-contained HTML page about a run", "loopegg report out/", cmd_report::setup};
 
 }  // namespace loopegg

@@ -265,15 +265,15 @@ int list_languages(Session& session) {
 Action setup(CLI::App& app) {
     auto args = std::make_shared<Arguments>();
     app.require_subcommand(1);
-    CLI::App* checking = app.add_subcommand("check", "say everything that is wrong with rule files")->fallthrough();
+    CLI::App* checking = app.add_subcommand("check", "report all mistakes in rule files")->fallthrough();
     checking->add_option("FILE", args->files, "rule files")->required();
-    checking->add_flag("--deep", args->deep, "try each rule on many more instances");
+    checking->add_flag("--deep", args->deep, "test each rule on many more instances");
     add_unproved_option(*checking);
     checking->callback([args] { args->check = true; });
     CLI::App* listing = app.add_subcommand("list", "print the rules of a file, or what the languages offer")->fallthrough();
     checking->footer("Example:\n  loopegg rules check rules/math.rules");
     listing->footer("Example:\n  loopegg rules list rules/neural.rules");
-    listing->add_option("FILE", args->listed, "a rule file; without one, the languages are listed");
+    listing->add_option("FILE", args->listed, "a rule file (default: list the languages)");
     return [args](Session& session) {
         if (args->check) return check(args->files, args->deep, session);
         return args->listed.empty() ? list_languages(session) : list_file(args->listed, session);
@@ -282,6 +282,6 @@ Action setup(CLI::App& app) {
 
 }  // namespace cmd_rules
 
-const Command rules_command{"rules", "check rule files, list rules and what rules can use", "loopegg rules check rules/math.rules", cmd_rules::setup};
+const Command rules_command{"rules", "check rule files, and list rules, operators and guards", "loopegg rules check rules/math.rules", cmd_rules::setup};
 
 }  // namespace loopegg

@@ -79,10 +79,10 @@ Ran run_interpreted(const Arguments& a, const OnnxReading& how) {
 
 Action setup(CLI::App& app) {
     auto a = std::make_shared<Arguments>();
-    app.add_option("DIR", a->folder, "what 'loopegg compile' wrote; or a model, which the plain interpreter runs, slowly")->required();
-    app.add_option("--input", a->inputs, "a .npy file per input, in their order or as NAME=FILE; without it, normal values from the seed");
-    app.add_option("--output", a->out, "where to write the output as .npy; of several, each goes to a file of its own: y.npy becomes y.NAME.npy");
-    app.add_option("--seed", a->seed, "draws the input where none is given");
+    app.add_option("DIR", a->folder, "a compiled network ('loopegg compile'), or a model, which the interpreter runs slowly")->required();
+    app.add_option("--input", a->inputs, "one .npy file for each input, in order or as NAME=FILE (default: random values)");
+    app.add_option("-o,--out,--output", a->out, "the .npy file to write; several outputs become several files: y.NAME.npy for y.npy");
+    app.add_option("--seed", a->seed, "random seed of the input if none is given");
     auto reading = add_reading_options(app);
     return [a, reading](Session& session) {
         Ran ran = std::filesystem::is_directory(a->folder) ? run_compiled(*a) : run_interpreted(*a, reading->read());
@@ -107,6 +107,6 @@ Action setup(CLI::App& app) {
 
 }  // namespace cmd_run
 
-const Command run_command{"run", "run a network once: compiled, or by the interpreter", "loopegg run compiled --input x.npy --output y.npy", cmd_run::setup};
+const Command run_command{"run", "run a network once, compiled or in the interpreter", "loopegg run compiled --input x.npy -o y.npy", cmd_run::setup};
 
 }  // namespace loopegg

@@ -141,16 +141,14 @@ Action setup(CLI::App& app) {
     auto a = std::make_shared<Arguments>();
     app.add_option("MODEL", a->model, "the network: model.json, .onnx, or zoo:NAME")->required();
     app.add_option("--rules", a->rules, "the rule file: a path, paper or discover")->capture_default_str();
-    app.add_option("--phase", a->phase, "the phase whose neural rules are drawn, and whose conditions judge each network")->capture_default_str();
-    app.add_option("--networks", a->networks, "how many to draw")->capture_default_str()->check(CLI::Range(1, 10'000'000));
-    app.add_option("--out", a->out, "write each network with its verdict and the evidence of each measure to this file, a line each");
-    app.add_option("--data", a->data, "a folder of CIFAR-10 binary files or of .npy batches; without it, seeded synthetic images");
-    app.add_option("--batch", a->batch, "images for each seed")->capture_default_str();
-    app.add_option("--seeds", a->seeds, "draws of weights and images, at most: fewer where the first ones decide")
-        ->capture_default_str()
-        ->check(CLI::Range(1, 1000));
-    app.add_option("--seed", a->seed, "what networks, weights and images are drawn from")->capture_default_str();
-    app.add_option("--threads", a->threads, "networks that are scored at a time; 0: as many as there are cores")->capture_default_str();
+    app.add_option("--phase", a->phase, "the phase that provides the neural rules and the conditions")->capture_default_str();
+    app.add_option("--networks", a->networks, "number of networks")->capture_default_str()->check(CLI::Range(1, 10'000'000));
+    app.add_option("-o,--out", a->out, "write each network, its verdict and its evidence to this file, one per line");
+    app.add_option("--data", a->data, "images: a folder of CIFAR-10 or .npy files (default: synthetic images)");
+    app.add_option("--images,--batch", a->batch, "number of images for each seed")->capture_default_str();
+    app.add_option("--seeds", a->seeds, "maximum number of seeds; fewer are used if the first ones decide")->capture_default_str()->check(CLI::Range(1, 1000));
+    app.add_option("--seed", a->seed, "random seed of networks, weights and images")->capture_default_str();
+    app.add_option("--threads", a->threads, "number of networks to score in parallel; 0: one per core")->capture_default_str();
     add_unproved_option(app);
     add_store_option(app);
     app.add_flag("--no-store", a->no_store, "neither read nor write the evidence store");
@@ -159,7 +157,7 @@ Action setup(CLI::App& app) {
 
 }  // namespace cmd_sample
 
-const Command sample_command{"sample", "draw random networks by rules, and count which of them the rules' conditions reject",
+const Command sample_command{"sample", "draw random networks by rules, and count how many the conditions reject",
                              "loopegg sample zoo:resnet34-cifar10 --rules paper --networks 1000 --out verdicts.jsonl", cmd_sample::setup};
 
 }  // namespace loopegg

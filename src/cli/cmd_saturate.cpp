@@ -140,7 +140,7 @@ int saturate(const Arguments& a, bool proofs, Session& session) {
     return 0;
 }
 
-// Rules that contradict each other are told with the proof that led there; when no proofs were kept, the run is made again with them.
+// Rules that contradict each other are reported with the proof that led there; when no proofs were kept, the run is made again with them.
 int saturate(const Arguments& a, Session& session) {
     const bool proofs = a.proofs || !a.explain.empty();
     try {
@@ -156,22 +156,23 @@ Action setup(CLI::App& app) {
     auto a = std::make_shared<Arguments>();
     app.add_option("TERMS", a->terms, "a file of terms, or an e-graph as egraph-serialize JSON (.json)")->required();
     app.add_option("--rules", a->rules, "a rule file")->required();
-    app.add_option("--phase", a->phase, "run the sets and limits of this phase; without one, every rule");
-    a->iterations_given = app.add_option("--iterations", a->iterations, "the most iterations")->capture_default_str();
-    a->nodes_given = app.add_option("--nodes", a->nodes, "the most e-nodes")->capture_default_str();
-    a->seconds_given = app.add_option("--seconds", a->seconds, "the most seconds");
-    a->scheduler_given = app.add_option("--scheduler", a->scheduler, "simple (every rule every time) or backoff (busy rules rest)")->capture_default_str();
-    app.add_flag("--proofs", a->proofs, "keep the reason of every merge");
+    app.add_option("--phase", a->phase, "use the sets and limits of this phase (default: every rule)");
+    a->iterations_given = app.add_option("--iterations", a->iterations, "maximum number of iterations")->capture_default_str();
+    a->nodes_given = app.add_option("--nodes", a->nodes, "maximum number of e-nodes")->capture_default_str();
+    a->seconds_given = app.add_option("--seconds", a->seconds, "time limit in seconds");
+    a->scheduler_given = app.add_option("--scheduler", a->scheduler, "simple (every rule in every iteration) or backoff (ban rules with too many matches)")
+                             ->capture_default_str();
+    app.add_flag("--proofs", a->proofs, "record the reason for every merge");
     add_unproved_option(app);
-    app.add_option("--explain", a->explain, "two terms: show why they are equal")->expected(2);
-    app.add_option("--out", a->out, "write the e-graph here as egraph-serialize JSON");
-    app.add_option("--dot", a->dot, "draw the e-graph here in Graphviz's language; small ones only");
+    app.add_option("--explain", a->explain, "show why two terms are equal")->expected(2);
+    app.add_option("-o,--out", a->out, "write the e-graph to this file as egraph-serialize JSON");
+    app.add_option("--dot", a->dot, "write a small e-graph to this file in Graphviz's language");
     return [a](Session& session) { return saturate(*a, session); };
 }
 
 }  // namespace cmd_saturate
 
-const Command saturate_command{"saturate", "grow an e-graph from terms and rules, and give the smallest terms",
+const Command saturate_command{"saturate", "grow an e-graph from terms by rules, and print the smallest terms",
                                "loopegg saturate examples/math.terms --rules rules/math.rules --iterations 6", cmd_saturate::setup};
 
 }  // namespace loopegg

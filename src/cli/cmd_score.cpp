@@ -103,32 +103,31 @@ Action setup(CLI::App& app) {
     add_unproved_option(app);
     app.add_option("--variant", a->models, "a model whose network is scored along with the original (repeatable)");
     app.add_option("--measure", a->measures, "fisher, fisher-layer, naswot, synflow, snip, grad-norm, params, macs, ensemble, or all (repeatable)");
-    app.add_option("--when", a->when,
-                   "conditions on measures, as rules write them, to ask in addition to the expected loss: '(fisher >= 0.9) (params <= 0.5)' (repeatable)");
+    app.add_option("--when", a->when, "conditions on measures to evaluate in addition to the expected loss: '(fisher >= 0.9) (params <= 0.5)' (repeatable)");
     add_old_guard_options(app);
     app.add_option("--max-loss", a->max_loss, "points of accuracy that a network may be expected to lose")
         ->capture_default_str()
         ->check(CLI::Range(0.0, 100.0));
-    app.add_option("--data", a->data, "a folder of CIFAR-10 binary files or of .npy batches; without it, seeded synthetic images");
+    app.add_option("--data", a->data, "images: a folder of CIFAR-10 or .npy files (default: synthetic images)");
     app.add_option("--trainings", a->trainings,
-                   R"(a file of what networks made from MODEL reached in training, from which the guard learns: {"plan": ..., "accuracy": 91.4} on each line)");
-    app.add_option("--batch", a->batch, "images for each seed")->capture_default_str();
-    app.add_option("--seeds", a->seeds, "draws of weights and images")->capture_default_str()->check(CLI::Range(1, 1000));
+                   R"(a file of training runs of networks derived from MODEL, which calibrate the guard: {"plan": ..., "accuracy": 91.4} on each line)");
+    app.add_option("--images,--batch", a->batch, "number of images for each seed")->capture_default_str();
+    app.add_option("--seeds", a->seeds, "number of seeds of weights and images")->capture_default_str()->check(CLI::Range(1, 1000));
     app.add_option("--seed", a->seed, "the first seed")->capture_default_str();
-    app.add_option("--threads", a->threads, "threads of LibTorch; 0: all cores")->capture_default_str();
-    app.add_option("--precision", a->precision, "single or double; unless given, double for a model with weights of its own, single where seeds draw them")
+    app.add_option("--threads", a->threads, "number of LibTorch threads; 0: all cores")->capture_default_str();
+    app.add_option("--precision", a->precision, "single or double (default: double for a model with weights, and single otherwise)")
         ->check(CLI::IsMember({"single", "double"}));
     add_store_option(app);
     app.add_flag("--no-store", a->no_store, "neither read nor write the evidence store");
-    app.add_flag("--noise", a->noise, "also report what chance alone does to each measure");
+    app.add_flag("--noise", a->noise, "also report the random variation of each measure");
     app.add_flag("--raw", a->raw, "also report the result of each seed, layer by layer (with --json)");
-    app.add_flag("--recheck", a->recheck, "recompute what the store has, and compare");
+    app.add_flag("--recheck", a->recheck, "recompute stored results, and compare");
     return [a](Session& session) { return run(*a, session); };
 }
 
 }  // namespace cmd_score
 
-const Command score_command{"score", "measure the capacity of a network and its variants, and ask conditions on measures",
+const Command score_command{"score", "measure the capacity of a network and its variants, and evaluate conditions",
                             "loopegg score zoo:resnet34-cifar10 --plan plan.json --data cifar10 --json", cmd_score::setup};
 
 }  // namespace loopegg

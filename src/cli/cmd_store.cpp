@@ -90,16 +90,14 @@ Action setup(CLI::App& app) {
     };
     auto o = std::make_shared<Options>();
     app.add_option("ACTION", o->action,
-                   "check: what is in the stores and what is wrong; repair: keep what can be read; forget: delete latencies; copy FROM... TO: what one has and "
-                   "the other lacks")
+                   "check: report contents and faults; repair: keep everything readable; forget: delete latencies; copy FROM... TO: add the rows that TO lacks")
         ->required()
         ->check(CLI::IsMember({"check", "repair", "forget", "copy"}));
-    app.add_option("STORE", o->files,
-                   "the stores meant, files or postgresql:// addresses (default: LOOPEGG_STORE and LOOPEGG_EVIDENCE, or those in the cache folder)");
-    app.add_flag("--failures", o->what.failures, "forget what failed");
-    app.add_flag("--claims", o->what.claims, "forget who is measuring what");
-    app.add_flag("--times", o->what.times, "forget what was measured");
-    app.add_option("--target", o->what.target, "forget only what is of this target");
+    app.add_option("STORE", o->files, "files or postgresql:// addresses (default: LOOPEGG_STORE and LOOPEGG_EVIDENCE, or the cache folder)");
+    app.add_flag("--failures", o->what.failures, "forget failures");
+    app.add_flag("--claims", o->what.claims, "forget claims");
+    app.add_flag("--times", o->what.times, "forget measured times");
+    app.add_option("--target", o->what.target, "forget only rows of this target");
     app.add_option("--nest", o->what.nest, "forget only nests that match this glob")->capture_default_str();
     return [o](Session& session) {
         if (o->action == "check") return check(o->files, session);
@@ -121,6 +119,6 @@ Action setup(CLI::App& app) {
 
 }  // namespace cmd_store
 
-const Command store_command{"store", "look after what was measured: check, repair, forget, copy", "loopegg store forget --failures", cmd_store::setup};
+const Command store_command{"store", "check, repair, copy or delete stored measurements", "loopegg store forget --failures", cmd_store::setup};
 
 }  // namespace loopegg

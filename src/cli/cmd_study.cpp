@@ -11,7 +11,7 @@ namespace loopegg {
 namespace fs = std::filesystem;
 namespace cmd_study {
 
-// A folder is a run when it has a result.json of a run; a folder of runs (as 'batch' makes) stands for all runs inside it.
+// A folder is a run when it has a result.json of a run; a folder of runs (as 'batch' makes) represents all runs inside it.
 void find_runs(const fs::path& folder, std::vector<fs::path>& found) {
     std::vector<fs::path> inside;
     if (fs::is_directory(folder))
@@ -40,8 +40,8 @@ void print_summary(const Study& study) {
 Action setup(CLI::App& app) {
     auto folders = std::make_shared<std::vector<std::string>>();
     auto out = std::make_shared<std::string>("study");
-    app.add_option("DIR", *folders, "folders of runs, or folders that hold such folders")->required();
-    app.add_option("-o,--out", *out, "where the tables and plots go")->capture_default_str();
+    app.add_option("DIR", *folders, "folders of runs, or folders that contain such folders")->required();
+    app.add_option("-o,--out", *out, "the folder for tables and plots")->capture_default_str();
     return [folders, out](Session& session) {
         std::vector<fs::path> paths;
         for (const std::string& f : *folders) find_runs(f, paths);
@@ -72,7 +72,7 @@ Action setup(CLI::App& app) {
 
 }  // namespace cmd_study
 
-const Command study_command{"study", "count the sequences of many runs: how often they were chosen, where, what they gain and cost",
-                            "loopegg study out/ other-out/ --out study/", cmd_study::setup};
+const Command study_command{"study", "count which rule sequences many runs chose, where, and what they gain", "loopegg study out/ other-out/ --out study/",
+                            cmd_study::setup};
 
 }  // namespace loopegg

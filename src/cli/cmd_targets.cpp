@@ -160,7 +160,7 @@ int add_ssh(const Arguments& a, Session& session) {
 int add(const Arguments& a, Session& session) {
     if (a.name.empty() || a.rpc.empty() == a.ssh.empty())
         throw UsageError("expected: loopegg targets add NAME --ssh [USER@]HOST[:PORT]... [--like TARGET], or NAME --rpc HOST:PORT [--key KEY] [--like TARGET]");
-    if (!is_file_name(a.name)) throw UsageError("'" + a.name + "' is no name of a target: expected letters, digits, '_', '-', '.'");
+    if (!is_file_name(a.name)) throw UsageError("'" + a.name + "' is not a valid target name: expected letters, digits, '_', '-', '.'");
     return a.ssh.empty() ? add_rpc(a, session) : add_ssh(a, session);
 }
 
@@ -252,12 +252,12 @@ int list(Session& session) {
 
 Action setup(CLI::App& app) {
     auto a = std::make_shared<Arguments>();
-    app.add_option("ACTION", a->action, "'add' writes a target; 'check' queries every board of a target now; without an action, all are listed");
+    app.add_option("ACTION", a->action, "'add' writes a target; 'check' queries all boards of a target; without an action, all targets are listed");
     app.add_option("NAME", a->name, "the name of the target to add or to check");
-    app.add_option("--ssh", a->ssh, "[USER@]HOST[:PORT] of a board that ssh reaches (repeatable: equal boards are one target)");
-    app.add_option("--rpc", a->rpc, "HOST:PORT of a TVM RPC server, or, with --key, of a tracker");
-    app.add_option("--key", a->key, "the key that the board registered under at the tracker");
-    app.add_option("--like", a->like, "the target whose code runs there (default: with --ssh, what the board says that it is; with --rpc, host)");
+    app.add_option("--ssh", a->ssh, "[USER@]HOST[:PORT] of a board (repeatable for identical boards)");
+    app.add_option("--rpc", a->rpc, "HOST:PORT of a TVM RPC server or, with --key, of a tracker");
+    app.add_option("--key", a->key, "the key under which the board is registered at the tracker");
+    app.add_option("--like", a->like, "an existing target whose code runs there (default: detected with --ssh, host with --rpc)");
     add_store_option(app);
     return [a](Session& session) {
         if (a->action == "add") return add(*a, session);
@@ -269,7 +269,7 @@ Action setup(CLI::App& app) {
 
 }  // namespace cmd_targets
 
-const Command targets_command{"targets", "list the machines that nests are compiled for, add one, or ask its boards",
+const Command targets_command{"targets", "list the target machines, add one, or check its boards",
                               "loopegg targets add pi4 --ssh pi@192.168.1.20 --ssh pi@192.168.1.21", cmd_targets::setup};
 
 }  // namespace loopegg

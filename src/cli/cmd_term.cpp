@@ -24,6 +24,6 @@ Action setup(CLI::App& app) {
 
 }  // namespace cmd_term
 
-const Command term_command{"term", "read terms and print them back in their one form", "loopegg term terms.txt", cmd_term::setup};
+const Command term_command{"term", "read terms and print them in canonical form", "loopegg term terms.txt", cmd_term::setup};
 
 }  // namespace loopegg

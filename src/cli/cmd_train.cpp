@@ -1,4 +1,4 @@
-// 'loopegg train': fine-tunes the network that 'optimize' chose, or any model, and tells its accuracy before and after.
+// 'loopegg train': fine-tunes the network that 'optimize' chose, or any model, and reports its accuracy before and after.
 #include <filesystem>
 #include <optional>
 
@@ -63,7 +63,7 @@ nlohmann::json run_training(const Arguments& a, Session& session) {
     session.progress.finish();
     answer["after"] = answer["accuracy"] = torch.accuracy(model.graph, model.weights, data.test, options.threads);
     save_model(model.graph, model.weights, out / "trained.json");
-    fs::remove(options.checkpoint);  // the run is over; another one begins anew
+    fs::remove(options.checkpoint);  // the run is over; another one begins again
     answer["file"] = (out / "trained.json").string();
     return answer;
 }
@@ -71,19 +71,21 @@ nlohmann::json run_training(const Arguments& a, Session& session) {
 Action setup(CLI::App& app) {
     auto a = std::make_shared<Arguments>();
     app.add_option("DIR", a->model, "the folder of a run, a model.json, or zoo:NAME")->required();
-    app.add_option("--data", a->data, "a folder of CIFAR-10 binary files or of .npy batches; without it, noise");
-    app.add_option("--epochs", a->options.epochs, "passes over the images")->capture_default_str();
-    app.add_option("--distill", a->distill, "a model whose soft answers are learned as well");
-    app.add_option("--distill-weight", a->distill_weight, "the share of the teacher in the loss; unless given, 0.5")->check(CLI::Range(0.0, 1.0));
-    app.add_option("--mix", a->options.mixed, "the share of the images that are mixed with another image")->capture_default_str()->check(CLI::Range(0.0, 1.0));
-    app.add_option("--original", a->original, "a model whose accuracy is reported for comparison; by default the teacher's");
-    app.add_option("--batch", a->options.batch, "images a step")->capture_default_str()->check(CLI::Range(1, 65536));
-    app.add_option("--rate", a->options.rate, "the highest learning rate")->capture_default_str();
-    app.add_option("--limit", a->limit, "at most so many images of each split");
-    app.add_option("--seed", a->options.seed, "draws new weights, the order of images and their shifts")->capture_default_str();
-    app.add_option("--threads", a->options.threads, "threads of LibTorch; 0: all cores")->capture_default_str();
-    app.add_flag("--no-augment", a->no_augment, "take the images as they are, without shifting or mirroring them");
-    app.add_flag("--fresh", a->fresh, "begin anew, also when a checkpoint is there");
+    app.add_option("--data", a->data, "images: a folder of CIFAR-10 or .npy files (default: noise)");
+    app.add_option("--epochs", a->options.epochs, "number of epochs")->capture_default_str();
+    app.add_option("--distill", a->distill, "a teacher model for distillation");
+    app.add_option("--distill-weight", a->distill_weight, "the weight of the teacher in the loss (default: 0.5)")->check(CLI::Range(0.0, 1.0));
+    app.add_option("--mix", a->options.mixed, "the share of images that are mixed with another image (mixup)")
+        ->capture_default_str()
+        ->check(CLI::Range(0.0, 1.0));
+    app.add_option("--original", a->original, "a model whose accuracy is reported for comparison (default: the teacher)");
+    app.add_option("--batch", a->options.batch, "batch size of a training step")->capture_default_str()->check(CLI::Range(1, 65536));
+    app.add_option("--rate", a->options.rate, "the maximum learning rate")->capture_default_str();
+    app.add_option("--limit", a->limit, "maximum number of images in each split");
+    app.add_option("--seed", a->options.seed, "random seed of new weights, the order of images and their shifts")->capture_default_str();
+    app.add_option("--threads", a->options.threads, "number of LibTorch threads; 0: all cores")->capture_default_str();
+    app.add_flag("--no-augment", a->no_augment, "do not shift or mirror images");
+    app.add_flag("--fresh", a->fresh, "start over, even if there is a checkpoint");
     return [a](Session& session) {
         nlohmann::json answer = run_training(*a, session);
         if (session.json)
@@ -99,7 +101,7 @@ Action setup(CLI::App& app) {
 
 }  // namespace cmd_train
 
-const Command train_command{"train", "fine-tune a network and report its accuracy before and after", "loopegg train out --data cifar10 --epochs 5",
+const Command train_command{"train", "train a network, and report its accuracy before and after", "loopegg train out --data cifar10 --epochs 5",
                             cmd_train::setup};
 
 }  // namespace loopegg

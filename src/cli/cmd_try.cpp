@@ -70,20 +70,19 @@ Action setup(CLI::App& app) {
     r.trials = 12, r.tune_seconds = 30;
     app.add_option("MODEL", o->model, "the network: model.json, .onnx, or zoo:NAME")->required();
     add_store_option(app);
-    app.add_option("--site", o->site, "the layers that the rules are applied to, by glob ('loopegg show MODEL' lists them)");
-    app.add_option("--apply", o->applications,
-                   "a rule and the values of its variables: 'group-axes a=co b=ci g=4'; given several times, the rules follow one another")
+    app.add_option("--site", o->site, "a glob for the layers to change ('loopegg show MODEL' lists them)");
+    app.add_option("--apply", o->applications, "a rule with values of its variables: 'group-axes a=co b=ci g=4' (repeatable, applied in order)")
         ->allow_extra_args(false);
     app.add_option("--plan", o->plan, "plan.json instead of --site and --apply");
     app.add_option("--rules", r.rules, "the rule file whose rules are named: a path, discover or exact")->capture_default_str();
     app.add_option("--target", r.target, "the machine to tune and time for ('loopegg targets' lists them)")->capture_default_str();
     app.add_option("--max-loss", r.points, "points of accuracy that the network may be expected to lose")->check(CLI::Range(0.0, 100.0));
-    app.add_flag("--unjudged", o->unjudged, "do not ask the guard");
-    app.add_option("--data", r.data, "images for the guard: a folder of CIFAR-10's binary files or of .npy batches; without it, loopegg draws images");
-    app.add_option("--trials", r.trials, "how many schedules of a nest are timed, on average")->capture_default_str()->check(CLI::Range(1, 100'000));
-    app.add_option("--tune-seconds", r.tune_seconds, "seconds for trying schedules of each layer, before and after")->capture_default_str();
-    app.add_option("--batch", r.batch, "how many inputs the network takes at once")->capture_default_str()->check(CLI::Range(1, 65536));
-    app.add_option("--seed", r.seed, "what data, weights and candidates are drawn from")->capture_default_str();
+    app.add_flag("--unjudged", o->unjudged, "skip the guard");
+    app.add_option("--data", r.data, "images for the guard: a folder of CIFAR-10 or .npy files (default: synthetic images)");
+    app.add_option("--trials", r.trials, "number of schedules to time for each nest, on average")->capture_default_str()->check(CLI::Range(1, 100'000));
+    app.add_option("--tune-seconds", r.tune_seconds, "time for tuning each layer in its original and its changed form")->capture_default_str();
+    app.add_option("--batch", r.batch, "batch size of the network")->capture_default_str()->check(CLI::Range(1, 65536));
+    app.add_option("--seed", r.seed, "random seed of data, weights and candidates")->capture_default_str();
     add_unproved_option(app);
     return [o](Session& session) {
         o->request.plan = plan_from(*o);
@@ -99,7 +98,7 @@ Action setup(CLI::App& app) {
 
 }  // namespace cmd_try
 
-const Command try_command{"try", "apply rules to a layer, judge the result, tune it, and time it interleaved with the original",
+const Command try_command{"try", "apply rules to a layer, judge it, tune it, and compare its time with the original",
                           "loopegg try zoo:resnet34-cifar10 --site layer2.1.conv1 --apply 'group-axes a=co b=ci g=4'", cmd_try::setup};
 
 }  // namespace loopegg

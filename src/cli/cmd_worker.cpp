@@ -17,7 +17,7 @@ Action setup(CLI::App& app) {
     app.add_option("--reply", o->reply, "the file descriptor that answers go to")->check(CLI::NonNegativeNumber);
     app.add_option("--role", o->role, "what it is for, and so what it may do: candidates, network, board (docs/reference/trust.md)")
         ->check(CLI::IsMember({"candidates", "network", "board"}));
-    app.add_option("--writes", o->writes, "a folder that it may write to, besides that for temporary files");
+    app.add_option("--writes", o->writes, "a folder that it may write to, in addition to that for temporary files");
     return [o](Session&) {
         Confinement c;
         c.memory_mb = o->memory, c.network = o->role == "board", c.programs = o->role != "network";

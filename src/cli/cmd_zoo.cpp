@@ -29,8 +29,8 @@ Action setup(CLI::App& app) {
         std::int64_t batch = 1;
     };
     auto o = std::make_shared<Options>();
-    app.add_option("NAME", o->name, "the network; none lists them all");
-    app.add_option("-o,--out", o->out, "the model.json to write; none prints it");
+    app.add_option("NAME", o->name, "the network (default: list all)");
+    app.add_option("-o,--out", o->out, "the model.json to write (default: print it)");
     app.add_option("--batch", o->batch, "batch size")->check(CLI::Range(1, 65536));
     return [o](Session& session) {
         if (o->name.empty()) return list(session);
@@ -47,6 +47,6 @@ Action setup(CLI::App& app) {
 
 }  // namespace cmd_zoo
 
-const Command zoo_command{"zoo", "write a well-known network, or list them", "loopegg zoo resnet34-cifar10 -o m.json", cmd_zoo::setup};
+const Command zoo_command{"zoo", "write a well-known network, or list all", "loopegg zoo resnet34-cifar10 -o m.json", cmd_zoo::setup};
 
 }  // namespace loopegg

@@ -32,7 +32,7 @@ std::string plain(std::string_view text, bool& after_c2) {
         if ((byte < 0x20 && c != '\n' && c != '\t') || byte == 0x7f)
             out += fmt::format("\\x{:02x}", byte);
         else if (after_c2 && byte >= 0x80 && byte <= 0x9f)
-            out += static_cast<char>(0xa4);  // a currency sign stands for it
+            out += static_cast<char>(0xa4);  // a currency sign represents it
         else
             out += c;
         after_c2 = byte == 0xc2;
@@ -91,7 +91,7 @@ int fail(ExitCode c, const std::string& text, bool json, const std::vector<Diagn
 }
 
 // OpenMP threads that spin at their barriers starve each other when the machine is busy: guards then take ten times as long. libgomp
-// reads its policy when it is loaded, which is before main, so it can only be set for a program that is started anew.
+// reads its policy when it is loaded, which is before main, so it can only be set for a program that is started again.
 void wait_passively(char** argv) {
     if (std::getenv("OMP_WAIT_POLICY") || setenv("OMP_WAIT_POLICY", "PASSIVE", 0) != 0) return;
     ::execv("/proc/self/exe", argv);  // comes back only if it fails; then things are merely slower

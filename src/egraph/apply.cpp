@@ -175,7 +175,7 @@ private:
         effective += changed;
     }
 
-    // The node that stands for a variable in a proof: that of the class id which the match read.
+    // The node that represents a variable in a proof: that of the class id which the match read.
     NodeId right_of(Place p) const {
         if (p >= rule_.query().slots.size()) return chosen_[p - rule_.query().slots.size()];
         const CompiledRewrite::Source s = rule_.sources()[p];

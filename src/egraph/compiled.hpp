@@ -16,7 +16,7 @@ struct Build {
     std::vector<Place> children;
 };
 
-// The right side for one root: a node to build (the last of its builds) or a place that stands for it.
+// The right side for one root: a node to build (the last of its builds) or a place that represents it.
 struct Conclusion {
     std::uint32_t left_atom;     // the atom whose class gets the result
     Place place;                 // of the result

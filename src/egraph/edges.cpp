@@ -35,7 +35,7 @@ bool EGraph::add_edge(Edge edge) {
     return true;
 }
 
-// Keys are made of canonical classes, so merges make them anew.
+// Keys are made of canonical classes, so merges make them again.
 void EGraph::key_edges() {
     if (edges_.empty() || edges_keyed_at_ == live_classes_) return;
     std::vector<Edge> all;

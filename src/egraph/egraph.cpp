@@ -155,7 +155,7 @@ bool EGraph::unite(ClassId a, ClassId b, NodeId left, NodeId right, Reason reaso
     class_gained(kept);
     for (std::uint32_t i = 0; i < analyses_.size(); ++i) {
         const Analysis::Joined joined = analyses_[i]->join(*this, kept, lost);
-        // Parents of either side see a changed fact; both lists are one by now, so the whole class is told.
+        // Parents of either side see a changed fact; both lists are one by now, so the whole class is notified.
         if (joined.kept_changed || joined.lost_changed) fact_changed(kept, i);
     }
     return true;

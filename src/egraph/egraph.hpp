@@ -86,7 +86,7 @@ public:
     NodeId find_or_make(OpId op, std::span<const ClassId> children);
     // Merges the classes of two nodes. The reason says why the term of `left` equals the term of `right`. Returns true when the merge was news.
     bool merge_nodes(NodeId left, NodeId right, Reason reason);
-    // A node that stands for the class id in proofs (any node of it when proofs are off).
+    // A node that represents the class id in proofs (any node of it when proofs are off).
     NodeId node_of(ClassId c) const { return forest_ ? forest_->founder(c) : classes_[c].last_node; }
     bool linked(NodeId x, NodeId y) const { return forest_ && forest_->linked(x, y); }  // a proof that they are equal is known
     ProofForest* forest() { return forest_ ? &*forest_ : nullptr; }

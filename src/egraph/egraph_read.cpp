@@ -45,7 +45,7 @@ std::span<const NodeId> EGraph::nodes(ClassId c) const {
 
 // What was read stays where it is until the e-graph changes: whatever else is read, the index has room for it.
 void EGraph::make_index_ready() const {
-    // Ranges that were replaced leave holes; when half of the index is holes, it is begun anew.
+    // Ranges that were replaced leave holes; when half of the index is holes, it is begun again.
     if (index_.size() > 2 * live_nodes_ + 1024) {
         index_.clear();
         for (const Class& c : classes_) c.index_count = none;

@@ -183,7 +183,7 @@ public:
         }
     }
 
-    // The node whose term a variable stands for.
+    // The node whose term a variable represents.
     NodeId standing_for(const Recorded& rec, Place p) const {
         if (p >= rec.rule->query().slots.size()) return rec.choices[p - rec.rule->query().slots.size()];
         const CompiledRewrite::Source s = rec.rule->sources()[p];

@@ -15,7 +15,7 @@ Proof explain_edge(const EGraph& graph, const Edge& edge);
 // of a rule where that is possible. `work` bounds the pairs of terms that are compared.
 Proof minimise(Proof proof, const EGraph& graph, std::size_t work = 200'000);
 
-// The term that a node stands for in proofs.
+// The term that a node represents in proofs.
 Term founding_term(const EGraph& graph, NodeId node);
 
 }  // namespace loopegg

@@ -113,7 +113,7 @@ void* flat_resize(void* old, std::size_t old_bytes, std::size_t new_bytes) {
                 munmap(static_cast<char*>(old) + to, from - to);
                 return old;
             }
-            void* place = map_aligned(to);  // whole large pages move to where large pages may stand
+            void* place = map_aligned(to);  // whole large pages move to where large pages may be
             if (mremap(old, from, to, MREMAP_MAYMOVE | MREMAP_FIXED, place) == MAP_FAILED) throw std::bad_alloc();
             madvise(place, to, MADV_HUGEPAGE);
             return place;

@@ -7,7 +7,7 @@
 
 namespace loopegg {
 
-using ClassId = std::uint32_t;  // an e-class; may have been merged into another since: EGraph::find tells into which
+using ClassId = std::uint32_t;  // an e-class; may have been merged into another since: EGraph::find shows into which
 using NodeId = std::uint32_t;   // an e-node, numbered in order of creation
 using OpId = std::uint32_t;     // an operator with its arity, numbered within one e-graph
 using EdgeId = std::uint32_t;   // a variant edge

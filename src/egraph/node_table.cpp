@@ -53,7 +53,7 @@ void NodeTable::grow() {
     const std::size_t size = std::max<std::size_t>(64, live * 2 >= old.size() ? old.size() * 2 : old.size());
     slots_.resize(size, {0, none});
     shift_ = 32 - static_cast<std::uint32_t>(__builtin_ctzll(size));
-    // An entry that no longer stands for its node only fills the table; a few of them cost less than reading every node.
+    // An entry that no longer represents its node only fills the table; a few of them cost less than reading every node.
     const bool sweep = stale_ * 8ull > used_ || size == old.size();
     if (sweep) used_ = stale_ = 0;
     for (const Slot& s : old) {

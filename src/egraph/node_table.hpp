@@ -1,6 +1,6 @@
 // The e-nodes of an e-graph in flat arrays, and the hash table that keeps equal ones one (hash-consing).
 //
-// A node is 16 bytes: operator, class, and two children in place; more children stand in a pool. The table holds (hash, node)
+// A node is 16 bytes: operator, class, and two children in place; more children are in a pool. The table holds (hash, node)
 // pairs, indexed by the high bits of the hash, so that doubling it moves entries in order. An entry whose node has changed
 // its children since is never found again, because look-ups use canonical children alone; the entry is dropped at the next doubling.
 #pragma once

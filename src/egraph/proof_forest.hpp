@@ -1,6 +1,6 @@
 // Why things are equal: a forest over e-nodes whose edges are the merges, each with its reason.
 //
-// Every e-node stands for one term: its operator over the terms of the classes that the node was made with. The term of a class id is
+// Every e-node represents one term: its operator over the terms of the classes that the node was made with. The term of a class id is
 // the term of the node that founded the class. Two nodes are proven equal exactly when a path joins them. An edge joins trees that were apart
 // when it was made, so the path between two nodes uses only what was known when they became equal: proofs cannot be circular.
 #pragma once
@@ -80,7 +80,7 @@ private:
         std::uint32_t a, b;
     };
     Flat<Stored> links_;    // by node; a root points at itself
-    Flat<Pair> made_with_;  // by node: the children when the node was made; at most two stand here, else the place in the pool
+    Flat<Pair> made_with_;  // by node: the children when the node was made; at most two are here, else the place in the pool
     Flat<ClassId> pool_;
     Flat<NodeId> founders_;  // by class id
     Flat<std::uint32_t> log_;

@@ -1,4 +1,4 @@
-// A rule as plain data: what to find, what to put beside it, and what must hold. The rule language makes these; tests write them by hand.
+// A rule as plain data: what to find, what to add to its class, and what must hold. The rule language makes these; tests write them by hand.
 #pragma once
 #include <functional>
 #include <string>

@@ -267,7 +267,7 @@ private:
         return true;
     }
 
-    // The nodes of a class are sorted by operator, then children: those that can fit stand together.
+    // The nodes of a class are sorted by operator, then children: those that can fit are together.
     bool go_down(std::size_t depth) {
         const Instruction& in = code_[depth];
         const auto nodes = graph_.nodes(slots_[in.root]);
@@ -349,7 +349,7 @@ private:
     SearchEnd end_ = SearchEnd::complete;
 };
 
-// A bare variable matches every class; the class's first node stands for it.
+// A bare variable matches every class; the class's first node represents it.
 SearchEnd search_bare(const EGraph& graph, const CompiledRewrite& rule, const Budget& budget, Flat<NodeId>& out) {
     std::size_t count = 0;
     for (ClassId c : graph.classes()) {

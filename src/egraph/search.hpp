@@ -1,6 +1,6 @@
 // E-matching: finds every way in which a rule's left side occurs, or only those ways that a change since the last search made possible.
 //
-// A match is the e-nodes that the atoms of the query stand for, one word each. The classes of the variables are read from these e-nodes.
+// A match is the e-nodes that the atoms of the query represent, one word each. The classes of the variables are read from these e-nodes.
 // Incremental search (semi-naive) looks for fresh matches: those with an e-node that changed since the rule was last searched. With
 // atoms 1..k, the search finds each match once: it takes the first fresh atom from the changed nodes, and the atoms before that one from
 // the unchanged nodes.
@@ -74,7 +74,7 @@ struct Budget {
 
 enum class SearchEnd { complete, too_many, out_of_time, out_of_memory };
 
-// An incremental search that found too many matches. It is kept so that the next search goes on where this one ended. What changes meanwhile
+// An incremental search that found too many matches. It is kept so that the next search continues where this one ended. What changes meanwhile
 // counts as changed after `upto`. Matches that such a change touches are dropped, and found again among the later changes.
 struct Unfinished {
     std::uint32_t since = 0, upto = 0;  // the search looks for what changed after epoch `since` and up to `upto`; upto = 0: there is no such search
@@ -91,7 +91,7 @@ struct SearchRequest {
     const Budget& budget;
 };
 
-// Appends the matches of the rule to `matches`, query().atoms.size() words each. The search goes on with `unfinished`, which must be of the same rule
+// Appends the matches of the rule to `matches`, query().atoms.size() words each. The search continues with `unfinished`, which must be of the same rule
 // and `since`. After too_many, `unfinished` may hold the matches instead.
 SearchEnd search(const EGraph& graph, SearchIndex& index, const SearchRequest& request, Flat<NodeId>& matches, Unfinished& unfinished);
 

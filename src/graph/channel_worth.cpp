@@ -38,7 +38,7 @@ std::vector<double> summed(const SiteScores& scores, const Stream& stream) {
     return sums;
 }
 
-// The channels of a stream that are left, as the first of its writers that is left tells; none where no writer is.
+// The channels of a stream that are left, as the first of its remaining writers has them; none where no writer is.
 const std::vector<std::int64_t>* left_of(const Stream& stream, const std::map<std::string, ChannelMap>& maps) {
     for (const std::string& writer : stream.writers)
         if (const auto found = maps.find(writer); found != maps.end() && !found->second.outputs.empty()) return &found->second.outputs;

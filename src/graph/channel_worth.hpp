@@ -13,7 +13,7 @@ namespace loopegg {
 
 // Which channel of a network is which channel of another network that was made from it by leaving channels out.
 
-// For each channel of the narrower network: which channel of the other network it was, or -1 where it is new. Empty where that cannot be told.
+// For each channel of the narrower network: which channel of the other network it was, or -1 where it is new. Empty where that cannot be determined.
 struct ChannelMap {
     std::vector<std::int64_t> outputs, inputs;  // a flattened input has one entry for each value of a channel
 };

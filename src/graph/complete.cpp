@@ -134,7 +134,7 @@ private:
             return;
         }
         Attr& value = found->second;
-        if (auto* one = std::get_if<std::int64_t>(&value)) {  // a whole number may stand for a real or for a list of equals
+        if (auto* one = std::get_if<std::int64_t>(&value)) {  // a whole number may represent a real or for a list of equals
             if (spec.kind == AttrKind::real)
                 value = static_cast<double>(*one);
             else if (spec.kind == AttrKind::integers && spec.length > 0)

@@ -8,7 +8,7 @@
 
 namespace loopegg {
 
-// The branch that ends in a site: nothing but operators on single channels stands between the site and the join.
+// The branch that ends in a site: nothing but operators on single channels is between the site and the join.
 struct Branch {
     std::string site;                // the last site of the branch
     std::vector<std::string> joins;  // the addition, or the concatenations, that read the branch
@@ -23,7 +23,7 @@ Branch branch_written_by(const Graph& graph, const std::string& site);
 // projection stays.
 std::vector<Branch> branches_of(const Graph& graph);
 
-// The network without the branch. The other operand of the addition takes the addition's place, and a concatenation goes on with its other operands.
+// The network without the branch. The other operand of the addition takes the addition's place, and a concatenation continues with its other operands.
 // A rectifier of a rectified value becomes that value. Throws UserError with the reason where the branch cannot be left out.
 Graph without_branch(const Graph& graph, const Branch& branch);
 

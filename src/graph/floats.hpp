@@ -1,4 +1,4 @@
-// Narrow and wide floats as they stand in files, little-endian, to float32.
+// Narrow and wide floats as they are in files, little-endian, to float32.
 #pragma once
 #include <bit>
 #include <cstdint>

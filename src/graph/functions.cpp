@@ -35,7 +35,7 @@ const Term& formula_of(const ElementFunction& function) {
     return all.at(function.name);
 }
 
-// Where the leaf stands among the operands and the parameters; -1: it is a number.
+// Where the leaf is among the operands and the parameters; -1: it is a number.
 int place_of(const ElementFunction& f, const std::string& leaf) {
     if (leaf == "x") return 0;
     if (leaf == "y") return 1;

@@ -48,7 +48,7 @@ struct Graph {
     std::vector<GraphInput> inputs;
     std::vector<Node> nodes;  // topological
     std::vector<std::string> outputs;
-    std::string weights_file{};  // beside the model file; empty: seeded initialisation
+    std::string weights_file{};  // next to the model file; empty: seeded initialisation
     std::int64_t opset = 0;      // of the ONNX file that the graph was read from; 0: there was no such file
 
     const Node* find(std::string_view name) const;

@@ -34,7 +34,7 @@ Graph without_unread_outputs(Graph graph);
 
 // Fewer channels of a stream: every writer leaves the same ones out, and no reader reads them.
 
-// The network in which the named streams have these widths. A stream of width 0 is left out: concatenations go on without it, and nothing else may
+// The network in which the named streams have these widths. A stream of width 0 is left out: concatenations continue without it, and nothing else may
 // need it. Throws UserError with the reason where a channel must stay, or where groups cannot keep equally many channels.
 Graph with_widths(Graph graph, const Streams& streams, const std::map<std::size_t, std::int64_t>& widths);
 

@@ -27,7 +27,7 @@ Tensor finished(const Node& node, const std::vector<Axis>& axes, const std::vect
     return y;
 }
 
-// The outputs [first, second) of a row whose window's point, so far from each output's place, lies in the image.
+// The outputs [first, second) of a row whose window's point, so far from each output's place, is in the image.
 std::pair<std::int64_t, std::int64_t> inside(std::int64_t shift, std::int64_t stride, std::int64_t width, std::int64_t outputs) {
     const std::int64_t from = shift < 0 ? (-shift + stride - 1) / stride : 0;
     const std::int64_t to = width > shift ? std::min(outputs, (width - shift + stride - 1) / stride) : 0;

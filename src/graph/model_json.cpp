@@ -184,7 +184,7 @@ Graph read_model(const SourcePtr& source) {
     graph.outputs = root.at("outputs").texts();
     if (auto weights = root.find("weights")) {
         graph.weights_file = weights->text();
-        // Weights stand beside the model: a name that leads elsewhere is a mistake or an attack.
+        // Weights are next to the model: a name that leads elsewhere is a mistake or an attack.
         if (graph.weights_file.empty() || graph.weights_file.find('/') != std::string::npos || graph.weights_file == "..")
             weights->fail("\"weights\" names a file next to the model, without folders");
     }

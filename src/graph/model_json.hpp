@@ -19,7 +19,7 @@ Graph read_model(const std::filesystem::path& path);
 // One node on each line; attributes that equal their default are left out.
 std::string write_model(const Graph& graph);
 
-// One node as it stands in a model.json. The node that read_node gives is not complete yet: complete() gives it defaults and shapes as part of a graph.
+// One node as it is in a model.json. The node that read_node gives is not complete yet: complete() gives it defaults and shapes as part of a graph.
 std::string write_node(const Node& node);
 Node read_node(const SourcePtr& source);
 

@@ -85,7 +85,7 @@ bool moves_values(const OpaqueNode& opaque) {
 
 }  // namespace
 
-// The operator is run on the numbers of the places themselves: float32 tells 2^24 of them apart.
+// The operator is run on the numbers of the places themselves: float32 distinguishes 2^24 of them.
 std::shared_ptr<const std::vector<std::int64_t>> places_moved(const Node& node) {
     const std::shared_ptr<const Known> what = known(node);
     if (node.input_shapes.size() != 1 || !moves_values(what->opaque)) return nullptr;

@@ -1,4 +1,4 @@
-// Opaque nodes: standard ONNX operators that are run as they stand, by the evaluator of graph/onnx/evaluate.
+// Opaque nodes: standard ONNX operators that are run as they are, by the evaluator of graph/onnx/evaluate.
 #pragma once
 #include <filesystem>
 #include <map>

@@ -276,7 +276,7 @@ Shape infer_expand(const Node& node) {
     return out;
 }
 
-// Over dimensions that stand side by side.
+// Over dimensions that are adjacent.
 Shape infer_reduce(const Node& node) {
     const Shape& in = input(node);
     const Ints& axes = node.integers("axes");

@@ -16,7 +16,7 @@ struct AttrSpec {
     std::string_view name;
     AttrKind kind;
     std::optional<Attr> fallback{};  // none: the attribute must be given
-    int length = 0;                  // of a list, where one number may stand for all; 0: any length
+    int length = 0;                  // of a list, where one number may represent all; 0: any length
     std::int64_t low = 0;            // the smallest whole number allowed
     std::string_view like{};         // the attribute whose value is the fallback
 };

@@ -107,7 +107,7 @@ private:
         if (const ChannelAxis* in = channels(node.inputs[0])) of_[node.name] = *in;
     }
 
-    // Two values, dimensions matched from the last one, whose channels are added or put beside each other in another dimension: they are one.
+    // Two values, dimensions matched from the last one, whose channels are added or put next to each other in another dimension: they are one.
     void tie(const Node& node) {
         std::optional<ChannelAxis> out;
         const std::size_t rank = node.shape.size();
@@ -138,7 +138,7 @@ private:
         return std::equal(a.begin(), a.end(), b.begin(), b.end(), [&](std::size_t x, std::size_t y) { return all_[root(x)].width == all_[root(y)].width; });
     }
 
-    // A parameter's channels are told by what it is added to.
+    // A parameter's channels are determined by what it is added to.
     const ChannelAxis* parameter_channels(const std::string& name, std::size_t axis) {
         const Node* node = graph_.find(name);
         if (!node || node->op != "parameter") return nullptr;

@@ -26,12 +26,12 @@ struct Stream {
 struct ChannelAxis {
     std::size_t axis = 0;
     std::vector<std::size_t> streams;
-    std::int64_t places = 1;  // how many values of each channel stand side by side in this dimension (after flatten)
+    std::int64_t places = 1;  // how many values of each channel are adjacent in this dimension (after flatten)
 };
 
 struct Streams {
     std::vector<Stream> all;
-    std::map<std::string, ChannelAxis> of;  // by node or input; there is no entry where channels cannot be told (a product of activations)
+    std::map<std::string, ChannelAxis> of;  // by node or input; there is no entry where channels cannot be determined (a product of activations)
 
     // The stream that a site, a parameter or an input writes; none where the node has no channels of its own (a depthwise convolution, matmul).
     std::optional<std::size_t> written_by(const std::string& name) const;

@@ -302,7 +302,7 @@ void ClassLabels::offer_node(ClassId c, NodeId n, Gathering& gathering) {
     if (!whole || parts.size() != net_parts(op)) return;
     const bool nothing = op == "none" || (is_width(op) && !sizes[0].computes && sizes[0].channelwise());
     if (parts.empty() || nothing) return gathering.offer_nothing(gathering.way({n, {}, none, none}));
-    if (parts.size() < 2) return;  // a width that no rule moved into the layers: nothing tells the work
+    if (parts.size() < 2) return;  // a width that no rule moved into the layers: nothing shows the work
     const std::string joining = op == "join" ? graph_.smallest_term(graph_.find(node.children[0])).op().text() : "";
     if (!parts_fit(op, joining, *whole, sizes)) return;
     double points = 0;

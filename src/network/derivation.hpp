@@ -35,7 +35,7 @@ Term with_nests(const Term& net, const std::map<std::string, Term>& nests);
 // The sites of a term, in its order, also those that are left out.
 std::vector<std::string> site_names(const Term& net);
 
-// What the variables of `:for` stood for when the rule made the edge.
+// What the variables of `:for` represented when the rule made the edge.
 ChosenValues chosen_values(const Rewrite& rule, const Edge& edge, const EGraph& graph);
 
 // {"rule", "at", "with"} of each step, for an independent checker; terms as s-expressions.

@@ -114,7 +114,7 @@ private:
     std::unique_ptr<Extracted> extracted_;
 };
 
-// By how many points the networks of a front may lose more than the best networks that take as long: how far it lies above a curve that no network is below.
+// By how many points the networks of a front may lose more than the best networks that take as long: how far it is above a curve that no network is below.
 double gap_between(std::span<const std::pair<double, double>> front, std::span<const std::pair<double, double>> bound);
 
 }  // namespace loopegg

@@ -65,7 +65,7 @@ private:
     std::vector<std::uint32_t> table_;  // open addressing; 0: empty, or the place of a label and one
 };
 
-// At most so many labels, each of which stands for labels that are nearly alike. LabelOrigin::first is the place of a label in `labels`.
+// At most so many labels, each of which represents labels that are nearly alike. LabelOrigin::first is the place of a label in `labels`.
 LabelSet fewer_labels(const LabelSet& labels, std::size_t max_labels, LabelPrecision precision, std::span<const StageWork> whole);
 
 }  // namespace loopegg

@@ -20,7 +20,7 @@ std::int64_t groups_of(const Statement& s) {
     return g < 0 ? 1 : s.axes[static_cast<std::size_t>(g)].extent;
 }
 
-// How far apart the pixels are, in the input of the network, that neighbouring pixels of each value stand for.
+// How far apart the pixels are, in the input of the network, that neighbouring pixels of each value represent.
 std::map<std::string, double> steps_of(const Graph& graph) {
     std::map<std::string, double> steps, reads;
     for (const Node& node : graph.nodes) {

@@ -35,7 +35,7 @@ private:
     const Graph& original_;
     const StagewiseLoss& loss_;
     Milliseconds ms_;
-    std::map<std::string, double> steps_;  // by site: how many pixels of the input lie between two neighbours that the site reads
+    std::map<std::string, double> steps_;  // by site: how many pixels of the input are between two neighbours that the site reads
     std::set<std::string> refused_;
     std::unordered_map<Term, Known> known_;  // by nest: sites that share a nest do the same work
 };

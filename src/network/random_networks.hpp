@@ -12,7 +12,7 @@
 
 namespace loopegg {
 
-// What was done to a site: the neural rules in their order. Exact rules stand between them, and are not named.
+// What was done to a site: the neural rules in their order. Exact rules are between them, and are not named.
 struct DrawnSequence {
     std::vector<std::string> rules;
     Term nest;

@@ -95,7 +95,7 @@ LastTuning tune_again(const Run& run, const FoundNetworks& found, const FoundNet
 
 void require_loss_is_asked(const std::vector<MeasureCondition>& conditions) {
     if (!points_asked(conditions))
-        throw UsageError(fmt::format("--train calibrates the expected loss, and no condition of {} asks about it", to_string(conditions)));
+        throw UsageError(fmt::format("--train calibrates the expected loss, and no condition in {} uses it", to_string(conditions)));
 }
 
 // Says so where the last times do not meet the limit that led the search.

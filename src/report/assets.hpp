@@ -7,7 +7,7 @@ namespace loopegg {
 
 extern const std::string_view report_css, report_js;
 
-// Vega, Vega-Lite and vega-embed as one script that defines `vegaEmbed`, ready to stand in a page.
+// Vega, Vega-Lite and vega-embed as one script that defines `vegaEmbed`, ready to be in a page.
 // The text comes from the PyPI wheel 'vega', and LOOPEGG_VEGA names another copy. Throws UserError with the way to get it when it is absent.
 std::string vega_script();
 

@@ -49,7 +49,7 @@ std::pair<double, double> bounds(const std::vector<double>& values) {
     return {std::floor((*low - air) * 50) / 50, std::ceil((*high + air) * 50) / 50};
 }
 
-// Whole heights: Vega-Lite fits a width only beside a height that is a number.
+// Whole heights: Vega-Lite fits a width only next to a height that is a number.
 std::int64_t rows(std::size_t count, int each) { return static_cast<std::int64_t>(std::max<std::size_t>(1, count)) * each; }
 
 std::string interval(double low, double high) { return fmt::format("{:.3f} to {:.3f}", low, high); }

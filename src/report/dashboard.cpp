@@ -122,7 +122,7 @@ std::string dashboard_page(const Dashboard& d) {
                                                                              : "estimated"),
                                                     human_seconds(j.seconds)};
                              }));
-    out += "<footer><p>Made by loopegg. This page asks nothing of a network.</p></footer>\n";
+    out += "<footer><p>Made by loopegg. This page loads nothing over the network.</p></footer>\n";
     return whole_page(dashboard_headline(d), d.batch.empty() ? "boards" : "batch " + d.batch, false, out, nlohmann::json::object(), d.refresh_seconds);
 }
 

@@ -77,7 +77,7 @@ std::string loss_words(const nlohmann::json& loss) {
     return fmt::format("{:.2f}{}", points, low < high ? fmt::format(" ({:.2f} to {:.2f})", low, high) : "");
 }
 
-// Those that have a time. What training runs reached stands next to what had been predicted.
+// Those that have a time. What training runs reached is next to what had been predicted.
 std::string networks_table(const FinishedRun& run) {
     const bool trained = run.result.contains("training");
     std::vector<std::string> head{"network", "#latency", "#points lost", "allowed", "#MACs", "#parameters"};
@@ -207,7 +207,7 @@ std::string estimated_section(const FinishedRun& run) {
     points.push_back("Capacity is a score of an untrained or given network on a minibatch, not an accuracy.");
     std::string list;
     for (const std::string& p : points) list += "<li>" + p + "</li>";
-    return section("estimated", "What was measured and what was estimated", "Every figure of this page that no device gave is marked.",
+    return section("estimated", "What was measured and what was estimated", "Every figure on this page that was not measured is marked as an estimate.",
                    "<div class=\"panel\"><ul style=\"margin:0;padding-left:20px\">" + list + "</ul></div>");
 }
 
@@ -235,22 +235,22 @@ std::string report_page(const FinishedRun& run) {
     out +=
         "<nav class=\"toc\" aria-label=\"On this page\"><a href=\"#bars\">Site by site</a><a href=\"#sites\">Layers</a><a href=\"#pareto\">Other choices</a><a "
         "href=\"#guard\">Guard</a><a href=\"#time\">Time</a><a href=\"#estimated\">Measured or estimated</a></nav>\n";
-    out += section("bars", "Site by site", "Each site is one operator with a loop nest of its own, in the order of the network.",
+    out += section("bars", "Site by site", "Each site is one operator with its own loop nest, in the order of the network.",
                    figure("sites", "Latency before and after", ""));
     out += section("sites", "Layer by layer", "Open a row for its steps and for its loop nest before and after.", sites_part(run));
     if (has_networks(run))
         out +=
             section("networks", "Whole networks",
                     "Every point is a network of the front, extracted from the e-graph by the latency model, tuned, and timed interleaved with the original.",
-                    figure("networks", "Latency against the loss that is expected", networks_table(run)));
+                    figure("networks", "Latency against expected loss", networks_table(run)));
     if (!run.pareto.empty())
         out += section(
             "pareto", "Other choices",
             "Every point is a network of the front of the last extraction: by the latency model, no other network is both faster and expected to lose less" +
                 front_gap(run) + ".",
-            figure("pareto", "Latency against the loss that is expected", pareto_table(run)));
+            figure("pareto", "Latency against expected loss", pareto_table(run)));
     out += guard_section(run) + run_section(run) + estimated_section(run);
-    out += fmt::format("<footer><p>Made by loopegg {} from {}, seed {}, rules {}. This page asks nothing of a network.</p></footer>\n",
+    out += fmt::format("<footer><p>Made by loopegg {} from {}, seed {}, rules {}. This page loads nothing over the network.</p></footer>\n",
                        escape_html(run.version), escape_html(run.folder.filename().string()), run.seed, escape_html(run.rules));
     return whole_page(headline(run), join(facts, " · "), run.sample, out, charts);
 }

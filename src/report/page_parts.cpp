@@ -72,14 +72,14 @@ const char* sequence_words(const std::string& name) {
                                                           {"spatial-bottleneck", "some rows and columns computed, the others copied"},
                                                           {"S1", "groups over a part of the image"},
                                                           {"spatial-group", "groups over a part of the image"},
-                                                          {"part-group", "a part of the channels dense, the rest in groups"},
-                                                          {"S2", "a part of the channels dense, the rest in groups"},
-                                                          {"S3", "each half of the channels with groups of its own"},
-                                                          {"mixed-group", "parts of the channels with groups of their own"},
-                                                          {"pointwise", "fewer channels computed, a 1x1 convolution makes all of these"},
-                                                          {"narrower", "fewer channels read or written, as the whole network has them"},
-                                                          {"dropped", "not computed, because its branch is left out"},
-                                                          {"unnamed", "a way that no menu lists: open the layer below"}};
+                                                          {"part-group", "some channels dense, the others in groups"},
+                                                          {"S2", "some channels dense, the others in groups"},
+                                                          {"S3", "each half of the channels with its own groups"},
+                                                          {"mixed-group", "parts of the channels with their own groups"},
+                                                          {"pointwise", "fewer channels computed, expanded by a 1x1 convolution"},
+                                                          {"narrower", "fewer channels read or written"},
+                                                          {"dropped", "not computed, because its branch was dropped"},
+                                                          {"unnamed", "a combination without a name: see the layer below"}};
     const auto it = words.find(name);
     return it == words.end() ? "" : it->second;
 }
@@ -131,7 +131,7 @@ std::string believe(const FinishedRun& run) {
 }  // namespace
 
 std::string headline(const FinishedRun& run) {
-    if (!run.gained()) return fmt::format("{} stays as it is on {}: nothing faster was found that may be used", run.model, run.target);
+    if (!run.gained()) return fmt::format("{} is unchanged on {}: nothing faster was found that the guard allows", run.model, run.target);
     const bool measured = run.optimized.latency.measured && run.original.latency.measured;
     return fmt::format("{} {} {} faster on {}: {} instead of {}", run.model, measured ? "runs" : "is estimated to run", times(run.speedup), run.target,
                        human_ms(run.optimized.latency.median_ms), human_ms(run.original.latency.median_ms));
@@ -166,7 +166,7 @@ std::string steps_list(const SiteResult& s) {
     } else {
         for (const std::string& step : s.steps) out += "<li>" + escape_html(step) + "</li>";
     }
-    return out.empty() ? "<p>No step: this site runs as it was written.</p>" : "<ol class=\"steps\">" + out + "</ol>";
+    return out.empty() ? "<p>No steps: this site is unchanged.</p>" : "<ol class=\"steps\">" + out + "</ol>";
 }
 
 std::string nest(const char* title, const std::string& pseudo, const std::string& term) {

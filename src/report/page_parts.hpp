@@ -12,7 +12,7 @@ std::string sites_part(const FinishedRun& run);    // the layer list: sequences 
 // A figure that report.js fills: the caption, the place of the chart, and its numbers as a table for those who cannot see it.
 std::string figure(const std::string& name, const std::string& caption, const std::string& table);
 
-// A self-contained page: style, script, the charts' specifications and, where there are charts, the plotting library are inside. `body` stands in <main>. A
+// A self-contained page: style, script, the charts' specifications and, where there are charts, the plotting library are inside. `body` is in <main>. A
 // browser loads the page again after `refresh_seconds`, unless that is 0.
 std::string whole_page(const std::string& title, const std::string& facts, bool sample, const std::string& body, const nlohmann::json& charts,
                        double refresh_seconds = 0);

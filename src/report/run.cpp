@@ -31,7 +31,7 @@ json parse(const fs::path& path, std::string_view text, int line = 0) {
     }
 }
 
-// Wrong types inside a file are the file's fault, so they are told with its name.
+// Wrong types inside a file are the file's fault, so they are reported with its name.
 template <class F>
 void reading(const fs::path& path, F&& body) {
     try {
@@ -96,7 +96,7 @@ NetworkChange network_step_from_json(const json& j) {
     s.step.kind = "neural";
     for (const json& g : j.value("guards", json::array())) {
         if (!asks_measure(g.at("guard").get<std::string>())) continue;
-        json answer = get(g, "evidence", json::object());  // what was scored, with the verdict beside it
+        json answer = get(g, "evidence", json::object());  // what was scored, with the verdict next to it
         if (answer.contains("kept")) answer["ratio"] = answer["kept"];
         answer["allowed"] = g.at("allowed"), answer["why"] = g.value("why", "");
         s.guard = guard_from_json(answer);
@@ -140,7 +140,7 @@ void read_evidence(const fs::path& path, FinishedRun& run) {
     }
 }
 
-// Version 0.1 wrote the share of capacity alone, of which a half stands for one point.
+// Version 0.1 wrote the share of capacity alone, of which a half represents one point.
 double points_of(const json& point) {
     if (point.contains("loss")) return point.at("loss").at("points").get<double>();
     return -std::log2(std::max(1e-9, point.at("capacity").get<double>()));

@@ -251,7 +251,7 @@ std::string steps_of(const json& plan_step) {
     return join(steps, "; ");
 }
 
-// Why a network that was timed is not the answer, as far as its figures tell.
+// Why a network that was timed is not the answer, as far as its figures show.
 std::string why_not(const FinishedRun& run, const SiteVariant& v, const json* chosen) {
     if (v.chosen) return "";
     if (!v.allowed) return "the guard refuses it";

@@ -17,7 +17,7 @@ namespace {
 struct Bar {
     std::string label;
     std::vector<double> parts;  // one per series
-    std::string note;           // stands after the bar
+    std::string note;           // is after the bar
 };
 
 // Told apart by lightness too, so that they survive a grey print and most colour blindness.

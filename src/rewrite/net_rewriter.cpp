@@ -22,7 +22,7 @@ struct NetRewriter::Scratch {
         facts = std::make_shared<NestAnalysis>(options);
         graph.attach(facts);
     }
-    // The classes of variables; none where one of them stands for nothing yet.
+    // The classes of variables; none where one of them represents nothing yet.
     std::optional<std::vector<ClassId>> classes(const std::vector<Symbol>& variables, const Bound& bound) {
         std::vector<ClassId> all;
         for (Symbol v : variables) {

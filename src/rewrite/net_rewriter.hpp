@@ -15,10 +15,10 @@
 
 namespace loopegg {
 
-// What the variables of `:for` stand for, by name.
+// What the variables of `:for` represent, by name.
 using ChosenValues = std::map<std::string, Term>;
 
-// One application of a rule to a whole network. What the other variables stand for is told by the term.
+// One application of a rule to a whole network. What the other variables represent is determined by the term.
 struct NetStep {
     std::string rule;
     bool neural = false;
@@ -66,7 +66,7 @@ std::vector<std::string> narrowed_sites(const Term& before, const Term& after);
 // NamedRules::apply for a rule over networks.
 std::optional<Graph> apply_at_site(NetRewriter& rewriter, const std::string& rule, const ChosenValues& values, const Graph& graph, const std::string& site);
 
-// Matches a pattern with a term. What variables stand for is added to `bound`.
+// Matches a pattern with a term. What variables represent is added to `bound`.
 bool matches(const Term& pattern, const Term& term, std::map<Symbol, Term>& bound);
 
 }  // namespace loopegg

@@ -50,7 +50,7 @@ std::vector<Symbol> made_by(const Sides& sides) {
     return made;
 }
 
-// A rule at a nest: an instance of its left side that is equal to the nest, with what its variables stand for.
+// A rule at a nest: an instance of its left side that is equal to the nest, with what its variables represent.
 class Instance {
 public:
     Instance(const Rule& rule, const Application& a, const Term& nest) : rule_(rule), a_(a), sides_(sides_of(rule, a.backwards)), form_(nest) {
@@ -91,7 +91,7 @@ private:
         for (const Choice& c : rewrite.choices) {
             if (bound_.contains(c.variable)) continue;
             const auto classes = classes_of(c.needs, graph);
-            if (!classes) continue;  // with_values() tells what is missing
+            if (!classes) continue;  // with_values() shows what is missing
             const std::vector<Term> values = c.values(graph, *classes);
             if (values.empty()) throw Refusal(c.text + " is no whole number here");
             bound_[c.variable] = values.front();
@@ -109,7 +109,7 @@ private:
     void ask_guards(const Rewrite& rewrite, EGraph& graph) const {
         for (std::size_t i = 0; i < rewrite.guards.size(); ++i) {
             const Guard& guard = rewrite.guards[i];
-            const auto classes = classes_of(guard.needs, graph);  // none where the guard asks about a variable that ?w stands in for
+            const auto classes = classes_of(guard.needs, graph);  // none where the guard asks about a variable that ?w replaces
             if (!guard.test || !classes || rule_.guards[i].guard->bounds_search) continue;
             if (const Verdict v = guard.test(graph, *classes); !v.allowed) throw Refusal(guard.text + " does not hold: " + v.why);
         }
@@ -169,7 +169,7 @@ private:
         return Term(pattern.op(), std::move(children));
     }
 
-    // isl tells whether the right side is what the arrow of the rule says.
+    // isl shows whether the right side is what the arrow of the rule says.
     void check(const Term& made) const {
         try {
             const SiteForm parts(made);  // it reads every axis
@@ -205,7 +205,7 @@ private:
             if (std::find(outer.begin(), outer.end() - 1, outer.back()) != outer.end() - 1) throw Refusal("two loops both walk '" + to_string(named) + "'");
             bind(rest[0], outer.back());
         }
-        if (!is_variable(rest)) throw Refusal("the rule's left side asks for more than loops in a row: it cannot be typed in a plan");
+        if (!is_variable(rest)) throw Refusal("the rule's left side matches more than loops in a row, so a plan cannot apply it");
         const Term made = form_.list(first, outer);
         Term inner = made;
         for (std::size_t i = 0; i < outer.size(); ++i) inner = inner[1];

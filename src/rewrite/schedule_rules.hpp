@@ -31,8 +31,8 @@ struct ScheduleMachine {
 
 // The phases of a rule file that schedules come from:
 //   schedule   arranges a nest as a whole, each way once
-//   refine     goes on from all schedules that `schedule` made
-//   vary       goes on from a schedule that was measured and turned out well
+//   refine     continues from all schedules that `schedule` made
+//   vary       continues from a schedule that was measured and turned out well
 // A set that is tagged 'cpu' or 'gpu' serves machines of that kind alone. A file without a phase 'schedule' for the machine leaves nests as they are.
 class ScheduleRules {
 public:

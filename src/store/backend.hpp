@@ -32,7 +32,7 @@ struct TryTransactionAgain : std::exception {};
 class StoreBackend {
 public:
     virtual ~StoreBackend() = default;
-    // Statements are written for both kinds of database. '?' stands for a value, and unixepoch() is the database's own clock in whole seconds.
+    // Statements are written for both kinds of database. '?' represents a value, and unixepoch() is the database's own clock in whole seconds.
     virtual std::unique_ptr<StoreRows> execute(const std::string& sql, const std::vector<StoreValue>& values) = 0;
     virtual std::int64_t changes() const = 0;  // rows that the last statement wrote
     virtual void begin() = 0;

@@ -45,7 +45,7 @@ public:
     Database& operator=(const Database&) = delete;
 
     // Does all of `work` or nothing, also when an exception, a kill or a server's restart comes in between. `work` may be called again from its
-    // beginning, so it changes nothing but the store and what it assigns anew.
+    // beginning, so it changes nothing but the store and what it assigns again.
     template <class Work>
     auto atomically(Work&& work) {
         for (;;) {

@@ -1,9 +1,16 @@
 """The cases of a test script: each is run, and one line says how it ended ('ok - NAME', 'not ok - NAME' or 'SKIPPED: NAME: WHY'), as setup/run_tests.py reads them.
+What several test scripts use is here, too: the checker of certificates, and programs of setup/ as modules.
 
 LOOPEGG_CASES="cable power" runs only the cases whose names hold one of these words.
 """
+import importlib.machinery
+import importlib.util
 import os
+import pathlib
+import subprocess
 import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 class Skipped(Exception):
@@ -46,3 +53,23 @@ def run_cases(cases, prefix="", call=lambda case: case()):
             failed += 1
             print(f"  {type(e).__name__}: {e}\nnot ok - {name}", flush=True)
     sys.exit(1 if failed else 0)
+
+
+def certified(out, *words):
+    """(exit code, what is printed) of the checker of certificates, for the folder of a run."""
+    done = subprocess.run([sys.executable, "-I", str(ROOT / "checker"), str(out), *map(str, words)], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+    return done.returncode, done.stdout + done.stderr
+
+
+def expect_certified(out, code=0):
+    """The checker accepts the certificate, or reports that it is not covered (2)."""
+    got, said = certified(out)
+    assert got == code, (str(out), got, said)
+
+
+def setup_program(name):
+    """A program of setup/ as a module. Such a program has no suffix, so `import` does not find it."""
+    spec = importlib.util.spec_from_loader(name, importlib.machinery.SourceFileLoader(name, str(ROOT / "setup" / name)))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -66,7 +66,8 @@ def paper(name, *words):
 
 
 def rows(name, figure):
-    return [json.loads(line) for line in (FOLDER / f"{name}.out/{figure}.jsonl").read_text().splitlines()]
+    every = map(json.loads, (FOLDER / f"{name}.out/measurements.jsonl").read_text().splitlines())
+    return [row for row in every if row["figure"] == figure]
 
 
 def what_was_measured_before_a_stop_is_not_measured_again():
@@ -74,8 +75,8 @@ def what_was_measured_before_a_stop_is_not_measured_again():
     pathlib.Path(f"{fake}.stop").write_text("7")
     assert paper("stopped", "fig6", "--quick").returncode == 1
     assert len(rows("stopped", "fig6")) == 6
-    with open(FOLDER / "stopped.out/fig6.jsonl", "a") as f:
-        f.write('{"key": "conv2 S1", "spee')   # a kill in the middle of a line
+    with open(FOLDER / "stopped.out/measurements.jsonl", "a") as f:
+        f.write('{"figure": "fig6", "key": "conv2 S1", "spee')   # a kill in the middle of a line
     refused = paper("stopped", "fig6", "--quick")
     assert refused.returncode == 1 and "--resume" in refused.stderr, refused
     pathlib.Path(f"{fake}.stop").unlink()
@@ -114,15 +115,15 @@ def a_choice_is_the_best_of_all():
     """The integer program against every combination, on random tables."""
     import itertools, random
     sys.path.insert(0, str(PAPER.parent))
-    import choice
+    import fig7
     for seed in range(60):
         r = random.Random(seed)
         parts = [[(r.uniform(1, 9), r.choice([0, r.uniform(0, 2)]), f"{i}{j}") for j in range(r.randint(1, 4))] for i in range(r.randint(1, 5))]
         every = [(sum(o[0] for o in c), sum(o[1] for o in c)) for c in itertools.product(*parts)]
         ms, points = r.uniform(2, 30), r.uniform(0, 5)
-        slack = choice.STEP * len(parts)
+        slack = fig7.STEP * len(parts)
         allowed = [p for m, p in every if m <= ms]
-        safest, fastest = choice.safest(parts, ms), choice.fastest(parts, points)
+        safest, fastest = fig7.safest(parts, ms), fig7.fastest(parts, points)
         assert (safest is None) == (not allowed) and (safest is None or safest[0] <= ms and safest[1] <= min(allowed) + slack), seed
         times = [m for m, p in every if p <= points - slack]
         assert not times or fastest[1] <= points and fastest[0] <= min(times) + 1e-9, seed

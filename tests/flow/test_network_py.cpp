@@ -12,8 +12,7 @@
 #include "graph/safetensors.hpp"
 #include "graph/weights.hpp"
 #include "shell.hpp"
-#include "tests/domains.hpp"
-#include "tests/loop_graphs.hpp"
+#include "tests/small_graphs.hpp"
 
 using namespace loopegg;
 

@@ -7,6 +7,7 @@
 #include "base/files.hpp"
 #include "base/json.hpp"
 #include "fuzz/readers.hpp"
+#include "made_onnx.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -95,6 +96,7 @@ std::string content(const nlohmann::json& seed) {
         for (const nlohmann::json& line : seed) text += (&line == &seed.front() ? "" : "\n") + line.get<std::string>();
         return text;
     }
+    if (seed.contains("exported")) return test::exported_onnx().at(seed.at("exported"));
     return seed.contains("hex") ? from_hex(seed.at("hex")) : read_file(LOOPEGG_SOURCE "/" + seed.at("file").get<std::string>());
 }
 

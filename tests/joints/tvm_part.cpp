@@ -1,4 +1,5 @@
-#include "joints/tvm_part.hpp"
+// TVM's share of the joints, apart from the rest because its headers are heavy.
+#include <vector>
 
 #include <dlfcn.h>
 

@@ -135,7 +135,7 @@ std::string parse(std::string_view bytes, OnnxModel& out) {
     return "";
 }
 
-// A float32 tensor whose values stand in another file, from `offset` on.
+// A float32 tensor whose values are in another file, from `offset` on.
 void fill_outside(const OnnxTensor& in, const std::string& name, const std::string& file, std::uint64_t offset, onnx::TensorProto& out) {
     out.set_name(name);
     for (std::int64_t d : in.dims) out.add_dims(d);
@@ -249,7 +249,7 @@ std::string guarded(Work work) {
 }  // namespace loopegg
 
 extern "C" __attribute__((visibility("default"))) loopegg::OnnxCodec loopegg_onnx_codec() {
-    // Protobuf's own complaints would go to standard error beside ours.
+    // Protobuf's own complaints would go to standard error next to ours.
     google::protobuf::SetLogHandler(nullptr);
     return {[](std::string_view bytes, loopegg::OnnxModel& out) { return loopegg::guarded([&] { return loopegg::parse(bytes, out); }); },
             [](const loopegg::OnnxModel& model, std::string& out) { return loopegg::guarded([&] { return loopegg::serialize(model, out); }); }};

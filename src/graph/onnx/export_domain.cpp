@@ -159,7 +159,7 @@ private:
         }
     }
 
-    // Adds, for each output of the box, where its value stands in the concatenation; returns where the next box begins.
+    // Adds, for each output of the box, where its value is in the concatenation; returns where the next box begins.
     std::int64_t note_places(const Box& box, std::int64_t base, std::vector<Ints>& places) const {
         std::vector<std::pair<StridedRun, std::int64_t>> outputs;  // run and extent
         for (std::size_t a = 0; a < axes_.size(); ++a)

@@ -90,7 +90,7 @@ void OnnxImporter::fail(const OnnxNode& node, const std::string& message, const 
     fail(fmt::format("{} '{}': {}", node.op, name_of(node), message), hint);
 }
 
-// Our own files tell the opset of the file that their network came from, if it came from one.
+// Our own files state the opset of the file that their network came from, if it came from one.
 std::int64_t OnnxImporter::opset_before() const {
     const auto found = onnx_.metadata.find("loopegg.opset");
     if (found == onnx_.metadata.end()) return 0;
@@ -225,7 +225,7 @@ bool OnnxImporter::folds(const OnnxNode& node) {
 }
 
 void OnnxImporter::take_described() {
-    // Our own files describe nodes that ONNX cannot say; the group that stands for one must be exactly what the description expands to.
+    // Our own files describe nodes that ONNX cannot say; the group that represents one must be exactly what the description expands to.
     if (!ours_) return;
     for (const auto& [key, description] : onnx_.metadata)
         if (key.starts_with("loopegg.node.")) described_[key.substr(13)] = description;

@@ -71,7 +71,7 @@ bool OnnxImporter::loops(const OnnxNode& node) {
         try {
             loop_nest(row, sizes_of(row, made));
         } catch (const NodeProblem&) {
-            continue;  // another row may say it, or the operator runs as it stands
+            continue;  // another row may say it, or the operator runs as it is
         }
         put(node, made.op, made.inputs, made.attrs);
         return true;

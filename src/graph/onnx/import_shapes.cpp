@@ -13,7 +13,7 @@
 #include "graph/place.hpp"
 
 namespace loopegg {
-// A batch that stands as a number would forbid other batch sizes.
+// A batch that is as a number would forbid other batch sizes.
 OnnxImporter::Ints OnnxImporter::batch_free(const std::string& x, Ints wanted) const {
     if (ours_ || wanted.empty() || shape(x).empty()) return wanted;
     if (wanted[0] == shape(x)[0])
@@ -248,7 +248,7 @@ bool OnnxImporter::expand(const OnnxNode& node) {
     return true;
 }
 
-// Whole factors of the nearest element are new dimensions that are stretched; whether that is what the node means, its evaluation tells.
+// Whole factors of the nearest element are new dimensions that are stretched; whether that is what the node means, its evaluation shows.
 bool OnnxImporter::resize(const OnnxNode& node) {
     if (attr_text(node, "mode", "nearest") != "nearest" || type_of(input(node, 0)) != 1) return false;
     std::vector<const OnnxTensor*> in{nullptr};

@@ -121,7 +121,7 @@ private:
     std::string file_;
     OnnxModel onnx_;
     OnnxReading how_;
-    bool ours_;  // our own exporter wrote the model: names and numbers are kept as they stand
+    bool ours_;  // our own exporter wrote the model: names and numbers are kept as they are
     Graph graph_;
     Weights weights_;
     OnnxConstants constants_;

@@ -10,14 +10,14 @@
 
 namespace loopegg {
 
-// Throws UserError that names the ONNX node and operator which cannot be read, and why. Weights may stand in other files of the model's folder.
+// Throws UserError that names the ONNX node and operator which cannot be read, and why. Weights may be in other files of the model's folder.
 // Protobuf parses in a process of its own. With `confined` false it parses in this process, for fuzzers.
 Model read_onnx(const std::filesystem::path& path, const OnnxReading& how = {});
 Model import_onnx(const std::string& file, std::string_view bytes, const OnnxReading& how = {}, bool confined = true);
 
 struct OnnxWriting {
     std::map<std::string, std::string> about{};         // goes into metadata_props, which viewers show
-    std::uint64_t max_inside = std::uint64_t{1} << 30;  // bytes of weights; more than that stand in FILE.data beside the file
+    std::uint64_t max_inside = std::uint64_t{1} << 30;  // bytes of weights; more than that are in FILE.data next to the file
 };
 struct OnnxFiles {
     std::string model, data{};         // data: for FILE.data; empty where the weights are inside

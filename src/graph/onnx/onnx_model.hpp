@@ -55,7 +55,7 @@ struct OnnxModel {
     std::vector<OnnxNode> nodes;
     std::vector<std::pair<std::string, OnnxTensor>> initializers;
     std::map<std::string, std::string> metadata{};
-    // For writing: initializers whose values stand in a file beside the model, with the place where they begin.
+    // For writing: initializers whose values are in a file next to the model, with the place where they begin.
     std::string data_file{};
     std::map<std::string, std::uint64_t> outside{};
 };
@@ -72,7 +72,7 @@ struct OnnxCodec {
     std::string (*serialize)(const OnnxModel& model, std::string& out);
 };
 
-// How a slice of ours says that it goes on to the end of a dimension, whatever its size.
+// How a slice of ours says that it continues to the end of a dimension, whatever its size.
 constexpr std::int64_t to_the_end = std::int64_t{1} << 31;
 
 }  // namespace loopegg

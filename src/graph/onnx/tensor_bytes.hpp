@@ -1,4 +1,4 @@
-// The bytes of ONNX tensors as numbers, and the files beside a model that hold such bytes. This file needs no protobuf.
+// The bytes of ONNX tensors as numbers, and the files next to a model that hold such bytes. This file needs no protobuf.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -12,7 +12,7 @@ namespace loopegg {
 // How many elements a tensor of these dimensions has, or -1 when a dimension is negative or there are absurdly many elements.
 std::int64_t elements_of(const std::vector<std::int64_t>& dims);
 
-// Bytes of an element of a type (by ONNX's numbers) as they stand in raw data; 0 for types that are not read.
+// Bytes of an element of a type (by ONNX's numbers) as they are in raw data; 0 for types that are not read.
 std::size_t element_width(int type);
 
 // Fills the numbers of `out` from raw data of a type.

@@ -1,4 +1,4 @@
-// From a model in memory to files: which batch stays open, and which weights stand beside the file.
+// From a model in memory to files: which batch stays open, and which weights are next to the file.
 #include <algorithm>
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// The parts of network.py that are the same for all networks, built in from the files beside this one.
+// The parts of network.py that are the same for all networks, built in from the files next to this one.
 #pragma once
 #include <string_view>
 

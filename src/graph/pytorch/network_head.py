@@ -1,8 +1,8 @@
 """@NAME@, written by loopegg @VERSION@ as a plain PyTorch module.
 
     import runpy
-    network = runpy.run_path("network.py")    # by path: 'import network' would find a compiled network.so beside it
-    model = network["load"]()                 # weights.safetensors beside this file
+    network = runpy.run_path("network.py")    # by path: 'import network' would find a compiled network.so next to it
+    model = network["load"]()                 # weights.safetensors next to this file
     outputs = model(@CALL@)                   # inputs: @SHAPES@
 
 Train it as any other module; state_dict() has the names of weights.safetensors, and save(model, path) writes such a file.

@@ -91,8 +91,8 @@ std::string sources_of(const Node& node, const Shape& shape) {
 }
 
 struct Line {
-    std::string module{};  // what stands in __init__, if anything
-    std::string call;      // what stands in forward
+    std::string module{};  // what is in __init__, if anything
+    std::string call;      // what is in forward
 };
 
 std::string conv_arguments(const Node& n) {

@@ -88,7 +88,7 @@ public:
     Judge(const Statement& s, const Term& sched) : s_(s), sched_(complete(s, sched)), questions_(variables(s)) {
         collect(sched_, {}, paths_);
         for (const Path& p : paths_) depth_ = std::max(depth_, p.axes.size());
-        // Iterators of extent 1 are left out: they tell nothing and cost dimensions.
+        // Iterators of extent 1 are left out: they contribute nothing and cost dimensions.
         for (const Iterator& it : s.axes)
             if (it.extent > 1) names_.push_back(it.name);
         for (const Path& p : paths_) places_.push_back(place(p, false, 0));
@@ -257,7 +257,7 @@ private:
         return all;
     }
 
-    // Whether some x that the naive order puts first is not before x' in the schedule: some dimension of time puts x' before x, or none tells them apart.
+    // Whether some x that the naive order puts first is not before x' in the schedule: some dimension of time puts x' before x, or none distinguishes them.
     bool reverses(bool strict) const {
         for (const Meeting& m : dependences(s_.combine == Combine::assign || strict))
             for (std::size_t p = 0; p < paths_.size(); ++p)
@@ -286,7 +286,7 @@ private:
         return false;
     }
 
-    // Whether two instances touch one element and this dimension of time is the first that tells them apart.
+    // Whether two instances touch one element and this dimension of time is the first that distinguishes them.
     bool conflicts(std::size_t path, std::size_t dimension) const {
         const Place& first = places_[path];
         for (const Meeting& m : dependences(true))

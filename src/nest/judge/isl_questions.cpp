@@ -26,7 +26,7 @@ struct FreeIsl {
 };
 using IslSet = std::unique_ptr<isl_set, FreeIsl>;
 
-// isl reports errors by its answers and goes on.
+// isl reports errors by its answers and continues.
 isl_ctx* isl_context() {
     thread_local const std::unique_ptr<isl_ctx, FreeIsl> context = [] {
         std::unique_ptr<isl_ctx, FreeIsl> made(isl_ctx_alloc());

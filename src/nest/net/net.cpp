@@ -54,7 +54,7 @@ Term net_name(std::string_view node) {
 
 std::string node_named(const Term& name) {
     const std::string& text = name.op().text();
-    if (name.size() > 0 || !text.starts_with('@')) throw UserError("'" + to_string(name) + "' is no name of a node: expected @NAME");
+    if (name.size() > 0 || !text.starts_with('@')) throw UserError("'" + to_string(name) + "' is not the name of a node: expected @NAME");
     std::string node;
     for (std::size_t i = 1; i < text.size(); ++i) {
         if (text[i] != '%' || i + 2 >= text.size() || hexadecimal(text[i + 1]) < 0 || hexadecimal(text[i + 2]) < 0) {
@@ -168,7 +168,7 @@ private:
         return values;
     }
 
-    // What a node reads beside the values of the term (parameters) is copied with it.
+    // What a node reads in addition to the values of the term (parameters) is copied with it.
     std::string copy(const std::string& name, const std::vector<std::string>& values) {
         if (copied_.contains(name)) throw UserError("'" + name + "' is computed twice");
         Node node = known(name);

@@ -1,4 +1,4 @@
-// Whole networks as terms that name no value: a part reads the values that come in, and the values that it writes go on to the next part.
+// Whole networks as terms that name no value: a part reads the values that come in, and the values that it writes continue to the next part.
 //
 //   NET  ::= (layer SITE NEST)              a site, by its name: equal blocks of a network stay apart, and their nests are shared
 //          | (each OP NAME)                 an operator that works on each channel by itself (a batch norm, a rectifier, a pool)
@@ -20,7 +20,7 @@
 //
 // A term counts channels and does not say which ones they are: every writer and every reader of a stream agrees, and as many of each group are kept
 // (graph/carry_weights.hpp chooses them). A channel that is not written is absent, and a sum or a reader takes it for zero. Exact rules (rules/networks.rules)
-// move `write`, `read`, `lack` and `within` into the layers, so that the work of a layer is told by its nest alone. The term of a residual network grows
+// move `write`, `read`, `lack` and `within` into the layers, so that the work of a layer is determined by its nest alone. The term of a residual network grows
 // linearly with its blocks, though every block is read twice.
 #pragma once
 #include <cstdint>
@@ -51,7 +51,7 @@ NetSite net_site(const Term& site);
 Term net_site(const NetSite& site);
 
 // The network from its input to its output. Sites that `kept` names are written as kept. Where the way of values cannot
-// be told by joins, the term has a tangle.
+// be determined by joins, the term has a tangle.
 Term net_of(const Graph& graph, const std::vector<std::string>& kept = {});
 
 // What is left of a site.

@@ -151,7 +151,7 @@ private:
         return tangle(std::move(parts), source, target);
     }
 
-    // Whether a value other than `source` lies on the way to two of the targets. As branches of a join the targets would hold the sites of that value twice,
+    // Whether a value other than `source` is on the way to two of the targets. As branches of a join the targets would hold the sites of that value twice,
     // and where each layer joins all layers before it, the term would double with every layer.
     bool overlap(const std::vector<std::string>& targets, const std::string& source) const {
         std::set<std::string> known;

@@ -20,8 +20,8 @@ struct ChannelCount {
 };
 
 struct NetSizes {
-    std::optional<std::int64_t> in{};  // channels that come in; none where the term does not tell
-    std::vector<ChannelCount> out{};   // none of them dominates another; empty where the number cannot be told
+    std::optional<std::int64_t> in{};  // channels that come in; none where the term does not determine it
+    std::vector<ChannelCount> out{};   // none of them dominates another; empty where the number cannot be determined
     bool mixes = false;                // some site computes channels from others
     bool computes = false;             // it has a site
     bool kept = false;                 // it has a site that stays as it is
@@ -30,7 +30,7 @@ struct NetSizes {
     bool adds_input = false;           // what comes in is added to channels of its own sites, so it can be narrowed only together with these
     std::string broken{};              // why the term is no network; empty where it is one
 
-    bool fresh() const;        // every channel that is written is made by its own sites: nothing of what comes in goes on
+    bool fresh() const;        // every channel that is written is made by its own sites: nothing of what comes in continues
     bool channelwise() const;  // each channel that is written comes from one that comes in
     std::optional<std::int64_t> written() const { return in ? written(*in) : fresh() ? written(0) : std::nullopt; }
     std::optional<std::int64_t> written(std::int64_t in) const;

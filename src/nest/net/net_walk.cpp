@@ -19,7 +19,7 @@ Count smaller(Count a, Count b) { return !a ? b : !b ? a : std::min(a, b); }
 
 std::int64_t number(const Term& t) {
     if (const auto n = t.integer()) return *n;
-    throw UserError("'" + to_string(t) + "' is no number of channels");
+    throw UserError("'" + to_string(t) + "' is not a number of channels");
 }
 
 class Walk {

@@ -1,4 +1,4 @@
-// Walks a network term in the order of its values, and tells a visitor what each part is with the sizes that the parts around it leave.
+// Walks a network term in the order of its values, and calls a visitor for each part with the sizes that the parts around it leave.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -12,7 +12,7 @@ namespace loopegg {
 // A value between two parts, as the visitor names it.
 struct NetValue {
     std::string name;
-    std::optional<std::int64_t> channels{};  // that are written; none where the term does not tell
+    std::optional<std::int64_t> channels{};  // that are written; none where the term does not determine it
 };
 
 class NetVisitor {

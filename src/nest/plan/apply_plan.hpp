@@ -29,7 +29,7 @@ public:
 
 // The network with every step of the plan done, complete and checked. Throws UserError, naming the site and the reason, for a glob that
 // matches no site, an unknown rule, and everything that a rule refuses.
-// A step names a rule, and `rules` apply it to the nest of each site. Words of plans beside the names of rules:
+// A step names a rule, and `rules` apply it to the nest of each site. Words of plans in addition to the names of rules:
 // - bottleneck-axis of an output axis, with a restore, is bottleneck-output. Without ?a, bottleneck-output is of the output channels (co), and its ?w counts
 //   the channels of all groups.
 // - restrict-nest (?n: a whole NEST) is for restrictions that no list of rules makes.

@@ -120,7 +120,7 @@ Term value_of(const Setting& s) {
     return number ? Term(*number) : term;
 }
 
-// The words of a plan beside its variables, with the checks of a plan.
+// The words of a plan in addition to its variables, with the checks of a plan.
 void add_word(nlohmann::json& words, const Setting& s) {
     if (s.name == "backwards")
         words["backwards"] = true;

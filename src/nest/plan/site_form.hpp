@@ -26,7 +26,7 @@ public:
 
     // In an application's expressions an iterator's name means what is left of it in that part: after a cut of co at 32, `co` in part 0
     // is the first half; after a grouping, `co` and `ci` are the channels of one group and `g` is the group.
-    // A name with its extent (co:64) is the iterator itself, as it stands in the terms of a derivation.
+    // A name with its extent (co:64) is the iterator itself, as it is in the terms of a derivation.
     // Expressions for numbers are made of (extent A), + - * / min max gcd and numbers.
     Term axis(std::size_t part, const Term& expression) const;
     std::int64_t number(std::size_t part, const Term& expression) const;

@@ -88,7 +88,7 @@ public:
         return finish_.at(operands);
     }
 
-    std::vector<std::vector<float>> data;  // beside Statement::buffers
+    std::vector<std::vector<float>> data;  // in addition to Statement::buffers
 
 private:
     static std::vector<std::string> read_names(const Statement& s) {

@@ -116,7 +116,7 @@ private:
                 value = kernel_.read(whole, from);
             else {
                 const Storage& outer = stages_[static_cast<std::size_t>(node.source.stage)];
-                // Nobody reads the elements of a box that lie beyond the storage around it.
+                // Nobody reads the elements of a box that are beyond the storage around it.
                 if (inside(outer.shape, from)) value = outer.values[flat(outer.shape, from)];
             }
             storage.values[flat(storage.shape, step_values(node.tile))] = value;

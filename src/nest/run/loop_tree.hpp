@@ -7,13 +7,13 @@
 //
 // Complete marks where output elements begin and end: the nodes below it hold all instances of the elements in its tiles, and no other
 // instances. Before its body each element is set to the statement's identity, after its body the statement's `finish` is done once to each
-// element. Complete stands as far in as it can: just outside the first loop (or cat) of which some output element needs several iterations. Statements
-// with combine = assign have none: the Body writes finish(value) itself. In a nest with `restore`, one Complete stands at the root and
+// element. Complete is as far in as it can: just outside the first loop (or cat) of which some output element needs several iterations. Statements
+// with combine = assign have none: the Body writes finish(value) itself. In a nest with `restore`, one Complete is at the root and
 // covers the whole output: identity, body, missing elements brought back (output_sources of graph/domain_sets.hpp), finish.
 //
 // Stage on an input or weight: before its body the tile is copied into storage of its own (scope local or shared), elements outside
 // the buffer as Statement::outside; the accesses below read the copy. Stage on the output: the body accumulates into the tile's own
-// storage. If `owns` (a Complete that would have stood here was absorbed) the storage starts as the identity, and finish is done when the
+// storage. If `owns` (a Complete that would have was here was absorbed) the storage starts as the identity, and finish is done when the
 // storage is written back. Otherwise the storage is loaded from `source` and written back there unfinished. For an assigning statement `owns`
 // is true: nothing is loaded, and the Body has done the finish.
 //
@@ -109,7 +109,7 @@ struct LoopTree {
 };
 
 // Throws UserError saying what is wrong: a digit in no loop or in two, an axis that cannot be, a stage whose tile is no box,
-// an output tile that cannot be told from its neighbours'.
+// an output tile that cannot be distinguished from its neighbours'.
 LoopTree resolve(const Statement& statement, const Term& sched);
 LoopTree resolve(const Term& nest);
 

@@ -52,7 +52,7 @@ private:
     };
     using Around = std::vector<Storage>;
 
-    // Is thrown where the parts of a cat share some output elements but not all, or where no loop of theirs tells elements apart. Then the whole output is
+    // Is thrown where the parts of a cat share some output elements but not all, or where no loop of theirs distinguishes elements. Then the whole output is
     // begun and finished at the root.
     struct OutputsMeet {};
 
@@ -230,7 +230,7 @@ private:
         return s_.write;
     }
 
-    // Where the tile's elements lie in the nearest storage of the buffer around the tile, or in the buffer itself.
+    // Where the tile's elements are in the nearest storage of the buffer around the tile, or in the buffer itself.
     OperandPlace source_of(int buffer, const TilePlan& plan, const Tile& tile, const Around& around) const {
         for (auto it = around.rbegin(); it != around.rend(); ++it) {
             if (it->buffer != buffer) continue;

@@ -52,7 +52,7 @@ struct Solution {
 // Throws UserError when some digit of an iterator is in no loop or in two.
 Solution solve(const Statement& statement, std::span<const SolvedLoop> loops);
 
-// Whether any two iterations of the loop of `var` write different output elements, so that an output element tells the value of `var`.
+// Whether any two iterations of the loop of `var` write different output elements, so that an output element determines the value of `var`.
 bool output_determines(const Statement& statement, const Solution& solution, int var);
 
 // Whether the two solutions write no output element in common, under equal values of the loops before `first_inner`.
@@ -75,7 +75,7 @@ struct TilePlan {
     bool same_elements(const TilePlan& other) const;
     Tile tile() const;
     std::vector<Index> local_of_body(const Access& access, const Solution& solution) const;
-    // Where the elements of a tile further in lie in the storage of this tile; none if that cannot be told.
+    // Where the elements of a tile further in are in the storage of this tile; none if that cannot be determined.
     std::optional<std::vector<Index>> local_of_tile(const TilePlan& inner, const Tile& tile) const;
 };
 

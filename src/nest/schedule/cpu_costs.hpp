@@ -4,7 +4,7 @@
 
 namespace loopegg {
 
-// All costs are in multiply-adds of a vector, unless another unit is told.
+// All costs are in multiply-adds of a vector, unless another unit is stated.
 struct CpuCosts {
     double enough_accumulators;  // so many hide the latency of a multiply-add
     double load;

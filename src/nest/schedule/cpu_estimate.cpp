@@ -187,7 +187,7 @@ private:
         return false;
     }
 
-    // What it costs a step of the sums in a tile that the input lies scattered.
+    // What it costs a step of the sums in a tile that the input is scattered.
     double scattered_steps() const {
         const auto& sum = nest_.scattered;
         if (!sum || sum->steps <= of_.pages_at_hand) return 0;

@@ -19,7 +19,7 @@ constexpr double far_latency = 700, shared_latency = 30, add_latency = 4, barrie
 constexpr double tested_copy = 14, plain_copy = 3, turn = 3;
 constexpr double last_cache_gbs = 5500, begin_and_end = 1500;
 // One instruction of tensor cores: the multiply-adds of a thread, the cycles that it keeps its quarter of a multiprocessor busy, the cycles until its result
-// is there, and the outputs of a thread that it adds to. Operands lie in the registers of the whole warp, so a thread loads only a part of what its outputs
+// is there, and the outputs of a thread that it adds to. Operands are in the registers of the whole warp, so a thread loads only a part of what its outputs
 // need.
 constexpr double tensor_steps = 32, tensor_issue = 8, tensor_latency = 33, tensor_outputs = 4, tensor_loads = 0.2;
 

@@ -27,7 +27,7 @@ struct NaiveLoops {
     std::optional<std::size_t> padded{};  // the read that may leave its buffer, and has elements tested one by one where it is not copied
     // By read: the dimension whose elements are neighbours in memory. A weight has none, because it is laid out for the lanes.
     std::vector<std::optional<std::size_t>> innermost{};
-    // A sum whose steps read the input I at places that lie apart in memory. Of several such sums, the longest one. None where I is in blocks.
+    // A sum whose steps read the input I at places that are far apart in memory. Of several such sums, the longest one. None where I is in blocks.
     struct ScatteredSum {
         std::size_t read = 0;
         std::int64_t steps = 0, bytes_apart = 0;

@@ -37,7 +37,7 @@ std::string key_of(const NetSizes& sizes) {
     return key;
 }
 
-// What two equal networks both say; none where they contradict each other. A term need not tell how many channels come in, or go out.
+// What two equal networks both say; none where they contradict each other. A term need not determine how many channels come in, or go out.
 std::optional<NetSizes> both(const NetSizes& a, const NetSizes& b) {
     NetSizes sizes = a;
     if (!sizes.in) sizes.in = b.in;
@@ -156,7 +156,7 @@ struct NestAnalysis::Tables {
     NestFact statement(const Term& term) {
         Term plain = term;
         std::vector<Term> epilogues;
-        // Layouts say where values lie, not what they are.
+        // Layouts say where values are stored, not what they are.
         auto strip = [](auto&& self, const Term& t) -> Term {
             if (t.is("layout", 4)) return self(self, t[3]);
             if (t.is("epilogue", 2)) return Term("epilogue", {t[0], self(self, t[1])});

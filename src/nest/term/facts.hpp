@@ -1,7 +1,7 @@
 // The fact of every e-class of a nest e-graph: the extent of an axis, the digits that a schedule enumerates and the part of the domain that
 // it keeps, the domain of a nest, the channels that a network reads and writes. Two classes with different facts are never merged.
 //
-// A schedule's fact is about the list from here to its end, whatever stands before it: `open` is the set of digits that it enumerates
+// A schedule's fact is about the list from here to its end, whatever is before it: `open` is the set of digits that it enumerates
 // (neighbouring digits are joined, so it does not matter how an axis was split). `parts` is the union of restrictions under which the list
 // enumerates them. Facts are interned: equal facts have equal numbers, and what a loop makes of the fact below it is worked out once.
 #pragma once

@@ -29,7 +29,7 @@
 //            | (span AXIS lo hi)                    AXIS - lo, where lo <= AXIS < hi
 //            | (diag G AXIS AXIS)                   the block number, where (quo A |A|/G) = (quo B |B|/G); G divides both extents
 //
-// The extent stands in the name of an iterator so that a SCHED means the same wherever it stands: nests of different shapes share
+// The extent is in the name of an iterator so that a SCHED means the same wherever it is: nests of different shapes share
 // one e-graph, and every class of axes or schedules knows its extents.
 //
 // What a SCHED means. Every AXIS is a partial function from instances (values of the statement's iterators) to whole numbers
@@ -43,7 +43,7 @@
 // the statement's own last step (an average's division) and the epilogues are done, once. Reordering the instances of one element is allowed
 // (floating-point sums may be reassociated) unless strict-fp is on.
 //
-// (restore pointwise NEST) stands for two nests: NEST, finished on the channels that it computes, and a 1x1 convolution with weights of its
+// (restore pointwise NEST) represents two nests: NEST, finished on the channels that it computes, and a 1x1 convolution with weights of its
 // own that makes all channels from these. Rules propose this term. with_domain() makes the two nodes from it, so no nest with this restore is run.
 #pragma once
 #include <cstdint>
@@ -55,7 +55,7 @@
 
 namespace loopegg {
 
-// An iterator as it stands in a term.
+// An iterator as it is in a term.
 struct AxisName {
     std::string name;
     std::int64_t extent = 0;  // 0: written without its extent

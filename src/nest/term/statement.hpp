@@ -74,13 +74,13 @@ struct Blocking {
     friend bool operator==(const Blocking&, const Blocking&) = default;
 };
 
-// Of the elements in their logical order, `rows` rows of `length` elements each lie interleaved: first the first elements of all rows, and so on.
+// Of the elements in their logical order, `rows` rows of `length` elements each are interleaved: first the first elements of all rows, and so on.
 struct Interleaved {
     std::int64_t rows, length;
     std::int64_t ragged = 0;  // elements of the blocked dimension where whole blocks do not fill it
     friend auto operator<=>(const Interleaved&, const Interleaved&) = default;
 };
-// How the elements of a value lie in memory, whatever its dimensions are called: one for each blocking that moves elements. Empty for the logical order.
+// How the elements of a value are stored in memory, whatever its dimensions are called: one for each blocking that moves elements. Empty for the logical order.
 using MemoryOrder = std::vector<Interleaved>;
 
 struct Buffer {
@@ -169,7 +169,7 @@ Term plain_statement(Term stmt);
 // The same statement with another size of one axis, by its name ("ci"). A statement that has no child for this size stays as it is.
 Term with_size(const Term& stmt, std::string_view axis, Term size);
 
-// Whether an element of the output depends only on the elements of the inputs at the same place. Then the buffers may lie in any order that is the same
+// Whether an element of the output depends only on the elements of the inputs at the same place. Then the buffers may be in any order that is the same
 // for all of them.
 bool works_in_any_order(const Statement& statement);
 

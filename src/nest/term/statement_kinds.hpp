@@ -10,6 +10,6 @@ bool is_convolution(const Term& stmt);               // a convolution with nothi
 bool is_weighted_sum(const Term& stmt);              // the statement sums products with weights, and nothing comes after
 bool has_weights(const Term& stmt);                  // the statement sums products with weights, whatever comes after
 bool is_beyond_map(const Term& stmt);                // the statement does more than a function of each element
-bool is_epilogue_function(const std::string& word);  // may stand in (map F ...) and in (epilogue F ...) alike
+bool is_epilogue_function(const std::string& word);  // may be in (map F ...) and in (epilogue F ...) alike
 
 }  // namespace loopegg

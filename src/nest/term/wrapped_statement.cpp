@@ -110,7 +110,7 @@ Statement with_blocking(Statement s, const Term& stmt) {
         throw UserError("axis '" + name->name + "' walks no dimension of " + s.buffers[static_cast<std::size_t>(buffer)].name + " in " + to_string(s.term));
     s.buffers[static_cast<std::size_t>(buffer)].blocking.push_back({*dim, *factor});
     if (buffer != s.write.buffer) return s;
-    // What is added to each element of the output lies as the output does.
+    // What is added to each element of the output is as the output does.
     for (const FinishRead& r : s.finish_reads)
         if (r.dimensions.size() == s.write.index.size())
             for (std::size_t d = 0; d < r.dimensions.size(); ++d)

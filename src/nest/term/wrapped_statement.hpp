@@ -1,4 +1,4 @@
-// What stands around a statement: an epilogue adds a last step to every output element, a layout says how a buffer is stored, an order says in
+// What is around a statement: an epilogue adds a last step to every output element, a layout says how a buffer is stored, an order says in
 // which order a buffer has its dimensions.
 #pragma once
 #include <optional>

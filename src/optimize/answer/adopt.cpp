@@ -13,7 +13,6 @@
 #include "graph/load.hpp"
 #include "graph/safetensors.hpp"
 #include "graph/weights.hpp"
-#include "optimize/answer/about_run.hpp"
 #include "optimize/answer/certificate.hpp"
 #include "optimize/answer/write_network.hpp"
 

@@ -1,4 +1,4 @@
-// Puts weights that were trained elsewhere into the network that a run returned: every form of it is made anew, with the kernels that it had.
+// Puts weights that were trained elsewhere into the network that a run returned: every form of it is made again, with the kernels that it had.
 #pragma once
 #include <filesystem>
 

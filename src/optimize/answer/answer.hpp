@@ -23,7 +23,7 @@ struct Answer {
 // result.json without `seconds`: everything else that docs/reference/formats.md names.
 nlohmann::json result_of(const Answer& answer);
 
-// Every file of the out folder beside result.json, which is `result`.
+// Every file of the out folder next to result.json, which is `result`.
 void write_out(const Answer& answer, const nlohmann::json& result);
 
 // The original and the returned network compiled for every target but the one that was searched on, with estimates: result.json's "targets".

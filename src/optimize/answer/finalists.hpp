@@ -25,7 +25,7 @@ struct FinalistRow {
     double ms = 0, speedup = 1;
     double expected = 0;  // points that the guard expected to be lost
     std::optional<Trained> trained;
-    std::optional<double> lost;  // points, beside the original
+    std::optional<double> lost;  // points, next to the original
     ExpectedLoss loss;           // what was measured, where the network was trained, with the interval of the mean; otherwise what is expected
 };
 

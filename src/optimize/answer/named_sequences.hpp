@@ -11,8 +11,8 @@ namespace loopegg {
 
 // One word for a report: "dense", "group", "depthwise", "bottleneck", "spatial-bottleneck", "pointwise", "spatial-group" (a channel axis and rows or columns
 // in blocks), "part-group" (a part of the channels in groups, the rest dense), "mixed-group" (parts with groups of their own), or "unnamed" for a restriction
-// that has no such name. (A restriction that leaves out outputs that nobody reads is called "propagate", but a domain alone does not tell that.) `channels` is
-// the extent of the output-channel axis; it tells depthwise from group.
+// that has no such name. (A restriction that leaves out outputs that nobody reads is called "propagate", but a domain alone does not show that.) `channels` is
+// the extent of the output-channel axis; it distinguishes depthwise from group.
 std::string effect_name(const Domain& domain, std::int64_t channels);
 
 // The name that the paper gives to these steps, or nothing. S1 groups a channel axis with rows or columns. S2 cuts the output channels in two and groups one

@@ -1,4 +1,4 @@
-// Makes result.json: what a run tells about itself.
+// Makes result.json: what a run reports about itself.
 #include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -16,7 +16,6 @@
 #include "nest/run/loop_tree.hpp"
 #include "nest/term/value.hpp"
 #include "optimize/answer/answer.hpp"
-#include "optimize/answer/pseudo.hpp"
 #include "optimize/answer/site_row.hpp"
 #include "rules/unproved.hpp"
 #include "version.hpp"

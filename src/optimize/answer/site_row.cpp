@@ -6,7 +6,7 @@
 
 #include "nest/domain/domain.hpp"
 #include "optimize/answer/named_sequences.hpp"
-#include "optimize/answer/pseudo.hpp"
+#include "optimize/answer/site_row.hpp"
 
 namespace loopegg {
 namespace {

@@ -10,10 +10,13 @@ namespace loopegg {
 // (named_sequences.hpp).
 std::string sequence_of(const Answer& answer, const Site& was);
 
-// What a reader is told of a site that is restricted to a domain, or is not there any more.
+// What a reader sees of a site that is restricted to a domain, or is not there any more.
 std::string effect_of(const Site& was, const Site* is, const Domain& domain);
 
 // The row of result.json's "sites".
 nlohmann::json site_json(const Answer& answer, const Site& was);
+
+// A nest's loops, as people read them.
+std::string pseudo(const Term& nest);
 
 }  // namespace loopegg

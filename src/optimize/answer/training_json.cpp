@@ -7,8 +7,8 @@ using nlohmann::json;
 
 json accuracies_json(const Trained& trained) { return {{"accuracies", trained.accuracies}, {"accuracy", trained.mean()}}; }
 
-// Of the returned network: its mean accuracy, and where nine of ten trainings of it are expected. The interval is around what the guard believes after all
-// training runs. It lies below the mean where the network was the luckiest of many.
+// Of the returned network: its mean accuracy, and where nine of ten training runs of it are expected. The interval is around what the guard believes after all
+// training runs. It is below the mean where the network was the luckiest of many.
 json returned_json(const FoundNetwork& network, const Trained& original) {
     json j = accuracies_json(network.trained->runs);
     const ExpectedLoss &loss = network.judged.loss, &predicted = network.trained->predicted;

@@ -12,7 +12,6 @@
 #include "graph/pytorch/network_py.hpp"
 #include "graph/safetensors.hpp"
 #include "nest/domain/domain.hpp"
-#include "optimize/answer/about_run.hpp"
 #include "optimize/answer/answer.hpp"
 #include "optimize/answer/certificate.hpp"
 #include "optimize/answer/named_sequences.hpp"
@@ -50,7 +49,7 @@ json sequence_json(const Answer& answer, const Site& site) {
     for (const DerivationStep& step : nest.steps) key += (key.empty() ? "" : " ") + step.rule;
     json steps = steps_json(nest.steps);
     for (const auto& [step, verdict] : nest.asked)
-        steps.at(step)["asked"] = {{"allowed", verdict.allowed}, {"why", verdict.why}, {"evidence", verdict.evidence}};
+        steps.at(step)["judged"] = {{"allowed", verdict.allowed}, {"why", verdict.why}, {"evidence", verdict.evidence}};
     return {{"name", site.name},
             {"sequence", was == read.all.end() ? "restore" : sequence_of(answer, *was)},
             {"key", key},
@@ -74,6 +73,18 @@ json sequences_json(const Answer& answer) {
 }
 
 }  // namespace
+
+std::map<std::string, std::string> about_run(const nlohmann::json& result, const std::string& plan) {
+    std::map<std::string, std::string> about{{"loopegg.version", result.at("version").get<std::string>()},
+                                             {"loopegg.target", result.at("target").get<std::string>()},
+                                             {"loopegg.returned", result.at("returned").get<std::string>()},
+                                             {"loopegg.original", result.at("original").dump()},
+                                             {"loopegg.optimized", result.at("optimized").dump()},
+                                             {"loopegg.loss", result.at("guard").at("loss").dump()},
+                                             {"loopegg.plan", plan}};
+    if (result.contains("speedup")) about["loopegg.speedup"] = result.at("speedup").dump();
+    return about;
+}
 
 void write_network(Graph graph, const Weights& weights, const std::map<std::string, std::string>& about, const fs::path& out, Progress& progress) {
     graph.weights_file = "weights.safetensors";

@@ -30,11 +30,10 @@
 #include "nest/plan/apply_plan.hpp"
 #include "nest/plan/plan.hpp"
 #include "nest/term/grammar.hpp"
-#include "optimize/answer/about_run.hpp"
 #include "optimize/answer/certificate.hpp"
 #include "optimize/answer/named_sequences.hpp"
-#include "optimize/answer/pseudo.hpp"
 #include "optimize/answer/site_row.hpp"
+#include "optimize/answer/write_network.hpp"
 #include "optimize/audit/compiled_files.hpp"
 #include "optimize/audit/found_networks.hpp"
 #include "optimize/audit/network_replay.hpp"
@@ -353,7 +352,7 @@ private:
         options.conditions = conditions_in(row), options.batch = row.at("batch"), options.seed = row.at("seed");
         const std::string data = row.at("data");
         if (const auto space = data.find(' '); space != data.npos) options.data = data.substr(space + 1);
-        if (row.contains("taught"))
+        if (row.contains("calibrated") || row.contains("taught"))  // 0.1 wrote "taught"
             options.taught = read_trainings(read_source(folder_ / "trainings.jsonl"), original_, rules_file(result_.at("rules"))).taught;
         return options;
     }
@@ -404,7 +403,7 @@ private:
         model.graph = with_batch(std::move(model.graph), result_.at("batch"));
         if (text_of(model.graph) != text_of(original_)) return fault("original.json", "it is not the network of '" + file + "'");
         if (result_.at("returned") == "original") return;
-        if (verdict_.is_null()) return fault("evidence.jsonl", "there is nothing to ask again");
+        if (verdict_.is_null()) return fault("evidence.jsonl", "there is no verdict to repeat");
         OracleOptions options = options_of(verdict_);
         options.trained = brings_weights(file, model.graph) ? &model.weights : nullptr;
         const Graph returned[]{returned_};

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What a user links, loads and reads. Objects and sources beside it may be left out, for they are in network.so.
+// What a user links, loads and reads. Objects and sources next to it may be left out, for they are in network.so.
 bool belongs_everywhere(const std::string& file) { return file == "network.so" || file == "network.h" || file == "network.json" || file == "weights.bin"; }
 bool holds_weights(const std::string& file) { return file == "weights.bin" || file == "network.c" || file == "network.so"; }
 

@@ -20,7 +20,7 @@ using nlohmann::json;
 
 void check_finalist(const fs::path& folder, const json& row, const Graph& graph, std::vector<std::string>& faults) {
     const std::string name = row.at("finalist");
-    if (name.empty() || fs::path(name).filename() != name || name == "..") return faults.push_back("result.json: '" + name + "' is no name of a finalist");
+    if (name.empty() || fs::path(name).filename() != name || name == "..") return faults.push_back("result.json: '" + name + "' is not the name of a finalist");
     const fs::path place = folder / "finalists" / name;
     const std::string shown = "finalists/" + name;
     if (!fs::exists(place)) return faults.push_back(shown + ": it is gone");

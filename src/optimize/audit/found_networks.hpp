@@ -28,7 +28,7 @@ std::vector<NamedNetwork> check_named_networks(const std::filesystem::path& fold
 // `guard` is result.json's, `row` the evidence about the network that was returned.
 void check_guard(const nlohmann::json& guard, const nlohmann::json& row, std::vector<std::string>& faults);
 
-// A row about `network`: what the guard says of its sizes is computed anew, which needs no training data. `options` are those of the row.
+// A row about `network`: what the guard says of its sizes is computed again, which needs no training data. `options` are those of the row.
 void check_sizes_said(const nlohmann::json& row, const Graph& original, const Graph& network, OracleOptions options, std::vector<std::string>& faults);
 
 // Whether the verdict in a row is what its own figures say.

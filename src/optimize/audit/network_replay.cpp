@@ -100,11 +100,12 @@ std::vector<StepAlone> steps_alone(const json& sequences, const Graph& graph, co
     const Term original = parse_term(network.at("original").get<std::string>());
     add_network_steps(network, original, graph, book, all);
     for (const json& site : sequences.at("sites"))
-        for (const json& step : site.at("steps"))
-            if (step.contains("asked") && names_measures(step.at("asked").at("evidence")))
-                all.push_back(
-                    step_alone(step, step.at("asked").at("evidence"),
-                               graph_of(with_nests(original, {{site.at("name").get<std::string>(), parse_term(step.at("after").get<std::string>())}}), graph)));
+        for (const json& step : site.at("steps")) {
+            const char* judged = step.contains("judged") ? "judged" : "asked";  // the key until 0.2
+            if (!step.contains(judged) || !names_measures(step.at(judged).at("evidence"))) continue;
+            const Term nest = parse_term(step.at("after").get<std::string>());
+            all.push_back(step_alone(step, step.at(judged).at("evidence"), graph_of(with_nests(original, {{site.at("name").get<std::string>(), nest}}), graph)));
+        }
     return all;
 }
 

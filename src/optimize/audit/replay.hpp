@@ -25,7 +25,7 @@ std::vector<SiteCheck> replay(const nlohmann::json& sites, const RuleBook& book)
 
 // A site's part of plan.json, read from its entry in sequences.json.
 
-// The applications that make the chosen nest of the entry from the node. The steps of the entry are typed as they stand, where these rules apply them.
+// The applications that make the chosen nest of the entry from the node. The steps of the entry are typed as they are, where these rules apply them.
 std::vector<Application> site_applications(const Node& node, const nlohmann::json& sequence, const NamedRules& rules);
 
 }  // namespace loopegg

@@ -21,7 +21,7 @@ struct StoreReport {
 // Only reads the store.
 StoreReport check_store(const StoreAddress& address);
 
-// Replaces the file by a store with all rows that can be read and are valid. The old file stays beside the new one as FILE.damaged. A server looks after
+// Replaces the file by a store with all rows that can be read and are valid. The old file stays next to the new one as FILE.damaged. A server looks after
 // its own files, so only invalid rows are deleted there. A store with nothing wrong is left alone. Throws UserError where the repair fails.
 StoreReport repair_store(const StoreAddress& address);
 

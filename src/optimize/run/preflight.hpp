@@ -5,7 +5,7 @@
 
 namespace loopegg {
 
-// Throws UserError with the cause and what to do: no such target, no compiler, a board that does not answer, no room for temporary files, stores
+// Throws UserError with the cause and what to do: no such target, no compiler, a board that does not answer, no space for temporary files, stores
 // that cannot be used, data that is missing.
 void preflight(const OptimizeRequest& request, Progress& progress);
 

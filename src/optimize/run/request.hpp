@@ -13,7 +13,7 @@ namespace loopegg {
 
 // How a run has networks trained (optimize/train).
 struct TrainRequest {
-    std::string command{};  // {} stands for the folder of a network; empty: nothing is trained
+    std::string command{};  // {} represents the folder of a network; empty: nothing is trained
     int budget = 8;         // training runs, that of the original included
     int jobs = 1;           // at once
     double seconds = 0;     // that one run may take; 0: as training_seconds() says

@@ -65,7 +65,7 @@ std::optional<fs::path> unanswered_round(const fs::path& folder) {
 
 nlohmann::json Rounds::next(const RoundMeasurer& measurer, Progress& progress) {
     nlohmann::json told{{"done", done_},
-                        {"most", limits_.rounds},
+                        {"max", limits_.rounds},
                         {"measured", measurer.counts().measured},
                         {"estimated", measurer.counts().estimated},
                         {"failed", measurer.counts().failed},

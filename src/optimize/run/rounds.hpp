@@ -1,6 +1,6 @@
-// A search whose times come from elsewhere, round by round: each round is a bundle in a folder, and its results come back beside it.
+// A search whose times come from elsewhere, round by round: each round is a bundle in a folder, and its results come back next to it.
 //
-// A run answers with what is known so far, and writes a round of programs that it wants measured. When the results have come back, the same command goes on
+// A run answers with what is known so far, and writes a round of programs that it wants measured. When the results have come back, the same command continues
 // from them. Times are in the store, so nothing is lost when a process is killed, and nothing is measured twice.
 #pragma once
 #include <filesystem>
@@ -22,7 +22,7 @@ struct RoundLimits {
 
 class Rounds {
 public:
-    // Reads the rounds in `folder` so far. `model` tells the network from others. Throws UserError for rounds of another network or target.
+    // Reads the rounds in `folder` so far. `model` identifies the network. Throws UserError for rounds of another network or target.
     Rounds(std::filesystem::path folder, std::string model, Target target, RoundLimits limits);
 
     // Takes in all results that came back. Throws UserError for results that no runner writes, and then keeps nothing of that round.

@@ -11,7 +11,7 @@
 
 namespace loopegg {
 
-// What a network reached in each of its trainings.
+// What a network reached in each of its training runs.
 struct Trained {
     std::vector<double> accuracies;  // percent
     double mean() const;

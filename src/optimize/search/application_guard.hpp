@@ -14,7 +14,7 @@ namespace loopegg {
 
 // The verdicts about an application, one of each condition on a measure that its rule names; (capacity) represents the conditions of the run. Applications
 // of one rule with the same values, at the same sites, are one, whatever was changed around them.
-// Where sizes tell the guard enough, no network is run.
+// Where sizes are enough for the guard, no network is run.
 class ApplicationGuard {
 public:
     // `graph`: whose edges refused() is asked about.
@@ -31,7 +31,7 @@ public:
     // Whether an application was refused, so that an extraction leaves its edge out.
     bool refused(const Edge& edge, const std::vector<std::string>& sites) const;
 
-    // Asks anew, because predictions have changed.
+    // Asks again, because predictions have changed.
     void forget() { known_.clear(), refused_.clear(); }
 
     std::int64_t asked() const { return asked_; }

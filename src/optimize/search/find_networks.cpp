@@ -67,7 +67,7 @@ Plan plan_of(const Derivation& derivation, const Graph& original, const Graph& n
             if (apply_plan(original, plan, rules) != before) continue;
             for (SiteStep& step : site_steps(derivation, before, rules)) plan.steps.push_back(std::move(step));
             if (apply_plan(original, plan, rules) == network) return plan;
-        } catch (const UserError&) {  // the site stands for another place, too
+        } catch (const UserError&) {  // the site represents another place, too
         }
     throw InternalFault("no plan makes the network that was extracted");
 }
@@ -75,7 +75,7 @@ Plan plan_of(const Derivation& derivation, const Graph& original, const Graph& n
 using nlohmann::json;
 
 constexpr int usual_rounds = 6;  // networks that are extracted, tuned and timed one after another, because the latency model learns from each
-// Of the time for tuning. The original and every network beside it are tuned with equal effort: a speed-up over an original that was tuned better would be too
+// Of the time for tuning. The original and every other network are tuned with equal effort: a speed-up over an original that was tuned better would be too
 // small. A trial of the original takes about twice as long as one of a network that is worth timing, so the original gets two parts of this share and each
 // other network one.
 constexpr double networks_share = 0.5, original_parts = 2;
@@ -94,7 +94,7 @@ struct Made {
     NetworkVerdict judged;
 };
 
-// What an extraction may weigh more than usual. Networks that trainings may prefer are then found, whatever the usual weights say of them.
+// What an extraction may weigh more than usual. Networks that training runs may prefer are then found, whatever the usual weights say of them.
 constexpr double more = 2, less = 0.5;
 const std::vector<LossParts> stresses{usual_parts,
                                       {more, less, less, less, less, 1},
@@ -337,7 +337,7 @@ private:
             if (!picked->judged.allowed && !run_.request.limits_time()) {
                 if (limits_size() && point.points > run_.points) refuse_limits(front);
                 ++rejected_;
-                max_points_ = std::min(max_points_, point.points) * 0.95;  // sizes do not tell all that this guard looks at
+                max_points_ = std::min(max_points_, point.points) * 0.95;  // sizes do not determine all that this guard considers
                 continue;
             }
             return found(std::move(*picked), std::move(derivation), point);
@@ -447,7 +447,7 @@ private:
 
     // --- the answer -------------------------------------------------------------------------------------------------------
 
-    // The fastest network that is allowed; where a limit is set, the one that loses least within it. Where no network is within the limit, the run goes on
+    // The fastest network that is allowed; where a limit is set, the one that loses least within it. Where no network is within the limit, the run continues
     // with the one that exceeds it least: it is tuned further, and compared with the limit at the end. Where networks were trained, the answer is one of them,
     // and what they lost in training decides: neither that nor what the guard believes may exceed what is allowed.
     std::optional<std::size_t> best() const {

@@ -37,7 +37,7 @@ struct FoundNetwork {
 // One network of the front, by the latency model and by the guard.
 struct FrontRow {
     double ms = 0;
-    NetworkVerdict judged;  // without a verdict where the guard told the loss from sizes alone
+    NetworkVerdict judged;  // without a verdict where the guard predicted the loss from sizes alone
     std::int64_t parameters = 0, macs = 0;
 };
 
@@ -56,7 +56,7 @@ struct FoundNetworks {
     std::vector<FoundNetwork> timed;
     std::optional<std::size_t> best;  // into `timed`; none: the original
     std::vector<FrontRow> front;      // of the last extraction, the fastest first
-    double gap = 0;                   // by how many points the front may lie above the best one (network/front.hpp)
+    double gap = 0;                   // by how many points the front may be above the best one (network/front.hpp)
     Growth growth;
     std::int64_t asked = 0, rejected = 0;  // questions to the guard
     Trainings trainings{};                 // what the guard had learned from when it gave the verdicts above

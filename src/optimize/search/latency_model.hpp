@@ -15,12 +15,12 @@ namespace loopegg {
 // most. The time of a network is the sum over its sites, times what whole networks took compared with their sums: so extraction can add up sites.
 class LatencyModel {
 public:
-    // `lanes`: channels that a vector holds. Values lie in blocks only where their channels are whole vectors.
+    // `lanes`: channels that a vector holds. Values are in blocks only where their channels are whole vectors.
     explicit LatencyModel(std::int64_t lanes = 1) : lanes_(lanes) {}
 
     // Learns from the sites of a network that was tuned: `ms` of each site, with its best schedule.
     void learn(const Graph& network, const std::map<std::string, double>& ms);
-    // Learns what lies between sites from whole networks that were timed.
+    // Learns what is between sites from whole networks that were timed.
     void learn_networks(std::span<const std::pair<const Graph*, double>> networks);
 
     // What a site adds to the time of its network. `node` knows its shapes.

@@ -42,7 +42,7 @@ public:
           began_(Clock::now()),
           process_(command(trainer, task), task.folder / "output.txt", task.folder / "log.txt") {}
 
-    // None while the run goes on, and where it was ended by somebody else (`again` is then set).
+    // None while the run continues, and where it was ended by somebody else (`again` is then set).
     std::optional<TrainingOutcome> ended(bool& again) {
         const double seconds = std::chrono::duration<double>(Clock::now() - began_).count();
         const std::optional<CommandEnd> end = process_.ended();

@@ -26,7 +26,7 @@ TrainingOutcome read_accuracy(const std::string& output);
 void check_trainer(const std::string& command);
 
 struct Trainer {
-    std::string command;  // for the shell; {} stands for the folder, and LOOPEGG_SEED in its environment is the seed
+    std::string command;  // for the shell; {} represents the folder, and LOOPEGG_SEED in its environment is the seed
     int jobs = 1;
     double seconds = 0;  // a run that takes longer is stopped, and has failed; 0: no limit
 

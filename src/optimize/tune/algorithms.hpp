@@ -1,4 +1,4 @@
-// Other ways to compute or to store what a site computes, by rules/algorithms.rules. Nests in a row may together stand for one.
+// Other ways to compute or to store what a site computes, by rules/algorithms.rules. Nests in a row may together represent one.
 #pragma once
 #include <memory>
 #include <vector>

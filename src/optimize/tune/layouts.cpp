@@ -29,7 +29,7 @@ namespace {
 constexpr double least_gain = 0.02;      // of the network's time, by the nests alone: less is not worth another network
 constexpr std::size_t max_layouts = 64;  // of one nest
 
-// How the values of a node lie, in the order of Movable::values.
+// How the values of a node are stored, in the order of Movable::values.
 using Orders = std::vector<MemoryOrder>;
 
 // A node that may read or write blocks: one nest, or Winograd's three.
@@ -39,7 +39,7 @@ struct Movable {
     std::vector<Term> nests{};                      // as they run now
     std::vector<std::string> values{};              // what the nests read and write; no scratch between them
     std::vector<std::vector<int>> place{};          // by nest and buffer: the place among the values, or -1
-    Orders now{};                                   // how the values lie now
+    Orders now{};                                   // how the values are now
     std::map<Orders, std::vector<Term>> layouts{};  // by the rules; a nest whose layout is another one is naive
 };
 
@@ -68,7 +68,7 @@ private:
     std::unordered_map<Term, std::vector<Term>> known_;
 };
 
-// The nests of the node in all layouts of the values around it. What lies between its nests stays as it is.
+// The nests of the node in all layouts of the values around it. What is between its nests stays as it is.
 void find_layouts(Movable& m, LayoutRules& rules) {
     m.layouts[m.now] = m.nests;
     for (std::size_t i = 0; i < m.nests.size(); ++i) {
@@ -120,7 +120,7 @@ std::vector<Movable> movable_nodes(const Graph& graph, const NetworkPlan& plan, 
     return all;
 }
 
-// Values that lie alike, as groups. A group is offered the orders that everyone who writes or reads one of its values can take.
+// Values that are alike, as groups. A group is offered the orders that everyone who writes or reads one of its values can take.
 class Groups {
 public:
     Groups(const Graph& graph, const NetworkPlan& plan, std::vector<Movable>& nodes) : nodes_(nodes) {
@@ -170,7 +170,7 @@ private:
     }
 
     // Drops layouts that some value cannot have, and orders that no layout is left for, until nothing changes. Where one node has two values of a group,
-    // both lie alike.
+    // both are alike.
     void drop_impossible() {
         for (bool changed = true; changed;) {
             changed = false;

@@ -1,4 +1,4 @@
-// How values lie in memory between sites: as they are, or in blocks of channels, whichever makes the network faster (the phase 'layouts').
+// How values are stored in memory between sites: as they are, or in blocks of channels, whichever makes the network faster (the phase 'layouts').
 #pragma once
 #include "backends/network/network.hpp"
 #include "optimize/run/run.hpp"

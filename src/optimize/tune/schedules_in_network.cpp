@@ -91,7 +91,7 @@ Schedules fastest_in_network(const Run& run, const Network& network, const Tunin
     std::vector<Version> versions = versions_of(network, tuning, target);
     if (versions.size() == 1 || target.reach != Reach::here || !time_inside(versions, network.graph, network.weights, target, scratch, kernels))
         return versions[0].schedules;
-    // Sites with the same nests in all versions are one: together they tell better, and their kernels stay shared.
+    // Sites with the same nests in all versions are one: together they show more, and their kernels stay shared.
     std::map<std::string, std::vector<std::string>> alike;
     for (const auto& [site, nest] : versions[0].nests) {
         std::string nests;

@@ -10,7 +10,7 @@
 
 namespace loopegg {
 
-// Measures networks side by side. The key of a stored time names the network and the networks that were timed beside it. `make` compiles the networks where
+// Measures networks side by side. The key of a stored time names the network and the networks that were timed next to it. `make` compiles the networks where
 // some time is not known.
 std::vector<Measured> measure_interleaved(std::span<Entrant> entrants, const Target& target, Remember which, const std::function<void(Entrant&)>& make) {
     std::vector<Term> networks;

@@ -142,7 +142,7 @@ private:
     std::vector<Term> pick(Search& s, int most) const {
         std::vector<std::size_t> order(s.waiting.size());
         std::iota(order.begin(), order.end(), 0);
-        if (model_.ready() && !s.trials.empty()) {  // for a new nest, the order of its schedules tells more than a model that learned from other nests
+        if (model_.ready() && !s.trials.empty()) {  // for a new nest, the order of its schedules is better than a model that learned from other nests
             std::vector<std::vector<float>> rows;
             for (const Term& t : s.waiting) rows.push_back(features_of(t));
             const std::vector<double> speed = model_.predict(rows);

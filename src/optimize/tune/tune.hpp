@@ -31,7 +31,7 @@ struct TuneOptions {
     double seconds = 1e9;  // of measuring, for all nests together
     // Gives nests near a schedule that turned out well, by the rules of the phase 'vary'. The function may be empty.
     std::function<std::vector<Term>(const Term& nest, std::uint64_t seed)> neighbours{};
-    // Times come later, and estimates stand in for them until then. A nest with an estimated candidate gets no further round, because nothing was learnt.
+    // Times come later, and estimates replace them until then. A nest with an estimated candidate gets no further round, because nothing was learnt.
     bool wait_for_times = false;
     std::uint64_t seed = 1;
 };

@@ -1,12 +1,14 @@
-"""Writes the small ONNX files of this folder with PyTorch's two exporters, and runs.safetensors with an input of each (NAME.x) and PyTorch's output (NAME.y).
+"""Writes exported.safetensors: small ONNX files of PyTorch's two exporters (NAME.onnx, as bytes), an input of each (NAME.x) and PyTorch's output (NAME.y).
 
-    python make.py            the committed files (torch, onnx, onnxscript and safetensors installed)
+    python make.py            the committed file (torch, onnx, onnxscript and safetensors installed)
     python make.py --zoo DIR  torchvision's real networks, too large to keep; LOOPEGG_TORCHVISION=DIR then tests them
 """
 import argparse
 import math
 import pathlib
+import tempfile
 
+import numpy
 import onnx
 import torch
 from safetensors.numpy import save_file
@@ -96,8 +98,8 @@ def strip(path):
     onnx.save(model, path)
 
 
-def export(model, shape, path, opset, dynamo):
-    """Writes PATH, and gives an input and the model's output."""
+def export(model, shape, name, opset, dynamo):
+    """The file of an exporter, an input, and the model's output."""
     model.eval()
     with torch.no_grad():
         for module in model.modules():   # statistics that matter
@@ -105,10 +107,13 @@ def export(model, shape, path, opset, dynamo):
                 module.running_mean.normal_(), module.running_var.uniform_(0.5, 2)
         x = torch.randn(shape)
         y = model(x)
-    torch.onnx.export(model, (x,), str(path), opset_version=opset, dynamo=dynamo, **({"external_data": False} if dynamo else {}))
-    strip(path)
-    print(path.name, path.stat().st_size, "bytes")
-    return {f"{path.stem}.x": x.numpy(), f"{path.stem}.y": y.numpy()}
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "m.onnx"
+        torch.onnx.export(model, (x,), str(path), opset_version=opset, dynamo=dynamo, **({"external_data": False} if dynamo else {}))
+        strip(path)
+        file = numpy.frombuffer(path.read_bytes(), numpy.uint8)
+    print(name, len(file), "bytes")
+    return {f"{name}.onnx": file, f"{name}.x": x.numpy(), f"{name}.y": y.numpy()}
 
 
 def small():
@@ -117,9 +122,9 @@ def small():
              "attention": (Attention(False), (1, 7, 16)), "sdpa": (Attention(True), (1, 7, 16)), "patches": (Patches(), (1, 3, 16, 16))}
     runs = {}
     for name, (model, shape) in cases.items():
-        runs |= export(model, shape, HERE / f"{name}_script_14.onnx", 14, False)
-        runs |= export(model, shape, HERE / f"{name}_dynamo_20.onnx", 20, True)
-    save_file(runs, HERE / "runs.safetensors")
+        runs |= export(model, shape, f"{name}_script_14", 14, False)
+        runs |= export(model, shape, f"{name}_dynamo_20", 20, True)
+    save_file(runs, HERE / "exported.safetensors")
 
 
 def zoo(folder, names):
@@ -129,9 +134,9 @@ def zoo(folder, names):
     for name in names:
         torch.manual_seed(1)
         model = getattr(torchvision.models, name)()
-        runs |= export(model, (1, 3, 64, 64), folder / f"{name}_script.onnx", 17, False)
-        runs |= export(model, (1, 3, 64, 64), folder / f"{name}_dynamo.onnx", 18, True)
-    save_file(runs, folder / "runs.safetensors")
+        runs |= export(model, (1, 3, 64, 64), f"{name}_script", 17, False)
+        runs |= export(model, (1, 3, 64, 64), f"{name}_dynamo", 18, True)
+    save_file(runs, folder / "exported.safetensors")
 
 
 if __name__ == "__main__":

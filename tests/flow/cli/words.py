@@ -1,4 +1,8 @@
-"""The words around the commands: help, mistakes, completion, the manual. Every row runs the program as a person would."""
+"""The words around the commands: help, mistakes, completion, the manual. Every row runs the program as a person would.
+
+    words.py LOOPEGG           those cases
+    words.py LOOPEGG SOURCE    the pages of SOURCE about commands agree with the help; LOOPEGG_REGENERATE=1 rewrites them
+"""
 import json
 import os
 import pathlib
@@ -129,4 +133,9 @@ CASES = [alone_it_prints_its_help, the_first_help_lists_what_most_people_need, t
          a_mistyped_option_is_answered_with_the_one_meant, a_missing_argument_is_named, mistakes_are_json_when_json_was_asked_for,
          more_threads_than_processors_are_refused, a_command_s_name_may_be_an_argument, every_command_answers_a_wrong_option_alike, bash_completes_commands_and_options,
          scripts_for_other_shells_parse, the_manual_names_every_command]
-run_cases(CASES)
+def the_reference_of_commands_is_what_the_help_says():
+    done = subprocess.run([pathlib.Path(sys.argv[2]) / "setup/write-cli-reference", os.path.abspath(sys.argv[1]), *([] if os.environ.get("LOOPEGG_REGENERATE", "") not in ("", "0") else ["--check"])], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+run_cases([the_reference_of_commands_is_what_the_help_says] if len(sys.argv) > 2 else CASES)

@@ -10,8 +10,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from cases import run_cases
-from certified import expect_certified
+from cases import expect_certified, run_cases
 
 LOOPEGG = os.path.abspath(sys.argv[1])
 MODEL = str(pathlib.Path(__file__).resolve().parents[3] / "examples" / "tiny-residual.json")

@@ -8,8 +8,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from cases import run_cases
-from certified import certified, expect_certified
+from cases import certified, expect_certified, run_cases
 
 LOOPEGG = sys.argv[1]
 RULES_DISCOVER = pathlib.Path(__file__).resolve().parents[3] / "rules/discover.rules"
@@ -52,7 +51,7 @@ def a_second_search_learns_from_what_was_trained(out, timed):
     plan = f"{out}/finalists/{name}/plan.json"
     r = run("score", MODEL, "--plan", plan, "--trainings", trainings, "--seeds", "1", "--batch", "2", "--no-store", "--json")
     guard = json.loads(r.stdout)["variants"][0]["guards"]["expected-loss"]["evidence"]
-    assert abs(guard["loss"]["points"] - lost) < 0.5 and abs(guard["parts"]["untaught"] - timed[0]["loss"]["points"]) < 1e-6, guard
+    assert abs(guard["loss"]["points"] - lost) < 0.5 and abs(guard["parts"]["uncalibrated"] - timed[0]["loss"]["points"]) < 1e-6, guard
     r = optimize("taught", "--max-loss", "6", "--trainings", trainings)
     assert [n["loss"]["points"] for n in r["networks"] if n.get("finalist") == name] != [timed[0]["loss"]["points"]], r["networks"]
     assert len(open(f"{FOLDER.name}/taught/trainings.jsonl").readlines()) == 18

@@ -9,8 +9,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-from cases import run_cases
-from certified import expect_certified
+from cases import expect_certified, run_cases
 
 LOOPEGG = sys.argv[1]
 SOURCE = pathlib.Path(__file__).resolve().parents[3]

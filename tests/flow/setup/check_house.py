@@ -6,8 +6,7 @@ import tempfile
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from cases import run_cases
-from setup_program import setup_program
+from cases import run_cases, setup_program
 
 checker = setup_program("check-house")
 

@@ -21,7 +21,7 @@
 #include "graph/load.hpp"
 #include "graph/weights.hpp"
 #include "rewrite/plan_rules.hpp"
-#include "tests/loop_graphs.hpp"
+#include "tests/small_graphs.hpp"
 #include "tests/unit/backends/other_machine.hpp"
 
 using namespace loopegg;

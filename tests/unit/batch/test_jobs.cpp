@@ -77,7 +77,7 @@ TEST_CASE("a batch file gives options their values, and nothing else: no command
     CHECK_THROWS_WITH(jobs_of(R"({"models": ["a"], "options": {"runner": "touch HARMED"}})"), Catch::Contains("runs no commands"));
     CHECK_THROWS_WITH(jobs_of(R"({"models": ["a"], "options": {"store": "/elsewhere"}})"), Catch::Contains("the batch sets it itself"));
     for (const char* name : {"out=/elsewhere", "runner=touch HARMED", "-o", "", "o", "trials 2", "--out"})
-        CHECK_THROWS_WITH(jobs_of(R"({"models": ["a"], "options": {")" + std::string(name) + R"(": true}})"), Catch::Contains("is no name of an option"));
+        CHECK_THROWS_WITH(jobs_of(R"({"models": ["a"], "options": {")" + std::string(name) + R"(": true}})"), Catch::Contains("is not the name of an option"));
     CHECK_THROWS_WITH(jobs_of(R"({"models": ["--runner=touch HARMED"]})"), Catch::Contains("read as an option"));
     CHECK_THROWS_WITH(jobs_of(R"({"models": [""]})"), Catch::Contains("is no model's name"));
 }

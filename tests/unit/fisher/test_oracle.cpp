@@ -41,10 +41,10 @@ Graph planned(const Graph& graph, const std::string& site, const std::string& ap
 // The networks that runs chose and that were trained later, by name.
 std::map<std::string, Graph> chosen_networks() {
     std::map<std::string, Graph> networks;
-    std::istringstream lines(read_file(LOOPEGG_SOURCE "/fisher/truth/chosen/models.jsonl"));
+    std::istringstream lines(read_file(LOOPEGG_SOURCE "/fisher/truth/networks.jsonl"));
     for (std::string line; std::getline(lines, line);) {
         const nlohmann::json row = nlohmann::json::parse(line);
-        networks.emplace(row.at("name"), read_model(make_source("models.jsonl", row.at("model").dump())));
+        if (row.at("labels") == "chosen") networks.emplace(row.at("name"), read_model(make_source("networks.jsonl", row.at("model").dump())));
     }
     return networks;
 }

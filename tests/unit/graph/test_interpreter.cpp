@@ -14,7 +14,7 @@
 #include "graph/operators.hpp"
 #include "graph/weights.hpp"
 #include "graph/zoo/zoo.hpp"
-#include "tests/loop_graphs.hpp"
+#include "tests/small_graphs.hpp"
 
 using namespace loopegg;
 

@@ -17,6 +17,7 @@
 #include "graph/safetensors.hpp"
 #include "graph/weights.hpp"
 #include "graph/zoo/zoo.hpp"
+#include "tests/made_onnx.hpp"
 
 using namespace loopegg;
 namespace fs = std::filesystem;
@@ -233,7 +234,7 @@ TEST_CASE("ONNX Runtime computes what the interpreter computes", "[flow][graph]"
     }
 }
 
-// A network as a PyTorch exporter wrote it, with an input and PyTorch's output (tests/data/onnx/make.py).
+// A network as a PyTorch exporter wrote it, with an input and PyTorch's output.
 struct Exported {
     std::string name;
     Model model;
@@ -241,13 +242,10 @@ struct Exported {
 };
 
 std::vector<Exported> exported_by_pytorch(const fs::path& folder) {
-    const Weights runs = read_safetensors(folder / "runs.safetensors");
+    const fs::path file = folder / "exported.safetensors";
+    const Weights runs = read_safetensors(file);
     std::vector<Exported> all;
-    for (const auto& entry : fs::directory_iterator(folder)) {
-        if (entry.path().extension() != ".onnx") continue;
-        const std::string name = entry.path().stem();
-        all.push_back({name, read_onnx(entry.path()), runs.at(name + ".x"), runs.at(name + ".y")});
-    }
+    for (const auto& [name, bytes] : test::exported_onnx(file)) all.push_back({name, import_onnx(name, bytes), runs.at(name + ".x"), runs.at(name + ".y")});
     return all;
 }
 

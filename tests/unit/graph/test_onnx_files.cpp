@@ -166,7 +166,7 @@ TEST_CASE("what ONNX's checker refuses is read as it stands, and that is said", 
 
 TEST_CASE("what a process of its own parses is what protobuf parses here", "[unit][onnx]") {
     for (const char* name : {"attention_dynamo_20", "basic_block_script_14", "inverted_dynamo_20"}) {
-        const std::string bytes = read_file(std::string(LOOPEGG_SOURCE "/tests/data/onnx/") + name + ".onnx");
+        const std::string bytes = exported_onnx().at(name);
         const OnnxModel there = parse_onnx(name, bytes), here = parse_onnx(name, bytes, {}, false);
         CHECK(there.nodes == here.nodes);
         CHECK(there.initializers == here.initializers);
@@ -176,7 +176,7 @@ TEST_CASE("what a process of its own parses is what protobuf parses here", "[uni
 
 TEST_CASE("nothing that such a process answers is believed", "[errors][onnx]") {
     std::ostringstream out;
-    write_model_bytes(parse_onnx("m", read_file(LOOPEGG_SOURCE "/tests/data/onnx/dense_script_14.onnx")), out);
+    write_model_bytes(parse_onnx("m", exported_onnx().at("dense_script_14")), out);
     const std::string good = out.str();
     CHECK_NOTHROW(read_model_bytes("m", good));
     CHECK_THROWS_WITH(read_model_bytes("m", good + "x"), Catch::Contains("answered garbage"));

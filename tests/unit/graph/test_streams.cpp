@@ -14,7 +14,7 @@
 #include "graph/streams.hpp"
 #include "graph/weights.hpp"
 #include "graph/zoo/zoo.hpp"
-#include "tests/domains.hpp"
+#include "tests/small_graphs.hpp"
 
 using namespace loopegg;
 

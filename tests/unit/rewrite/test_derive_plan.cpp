@@ -10,7 +10,7 @@
 #include "nest/plan/derive_plan.hpp"
 #include "nest/term/statement.hpp"
 #include "rewrite/plan_rules.hpp"
-#include "tests/domains.hpp"
+#include "tests/small_graphs.hpp"
 
 using namespace loopegg;
 

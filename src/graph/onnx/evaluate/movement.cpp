@@ -149,7 +149,7 @@ Outputs gather_elements(const OnnxNode& node, Inputs in, std::int64_t) {
     return {y};
 }
 
-// The offsets in x that tuples of indices name, and how many elements each stands for.
+// The offsets in x that tuples of indices name, and how many elements each represents.
 std::pair<Ints, std::int64_t> tuples(const OnnxTensor& x, const OnnxTensor& index, std::int64_t batch_dims) {
     if (index.dims.empty() || index.dims.back() + batch_dims > rank_of(x) || batch_dims >= rank_of(index) || batch_dims < 0)
         problem("its indices do not fit to its data");

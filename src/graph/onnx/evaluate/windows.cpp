@@ -49,7 +49,7 @@ Window window_of(const OnnxNode& node, const OnnxTensor& x, Ints kernel) {
     return w;
 }
 
-// Visits the places of a window around output `o` that lie in the image: their number within the kernel, and the flat offset in the image.
+// Visits the places of a window around output `o` that are in the image: their number within the kernel, and the flat offset in the image.
 template <class Visit>
 void each_inside(const Window& w, const Ints& o, Visit visit) {
     const std::size_t n = w.in.size();

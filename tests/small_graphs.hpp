@@ -1,12 +1,28 @@
-// A small network for each row of the operators with loops, for tests that check the same for every row.
+// Small networks and domains in tests: a network for each row of the operators with loops, and domains by the text of their conditions.
 #pragma once
 #include <map>
+#include <string>
+#include <vector>
+
+#include <catch2/catch.hpp>
 
 #include "base/text.hpp"
 #include "graph/builder.hpp"
+#include "graph/domain.hpp"
 #include "graph/loop_operators.hpp"
 
 namespace loopegg::test {
+
+// One part for each list of conditions, such as {"co/16%4 == ci/16%4"}.
+inline Domain domain(const std::vector<std::vector<std::string>>& parts, Restore restore = Restore::none) {
+    Domain d{{}, restore};
+    for (const auto& conditions : parts) {
+        DomainPart part;
+        for (const std::string& c : conditions) REQUIRE(add_condition(part, c) == "");
+        d.parts.push_back(part);
+    }
+    return d;
+}
 
 // Batch 2, then sizes of 3 and more, windows of 2 or 3, and padding where the row has padding.
 inline Graph loop_graph(const LoopOperator& row) {

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Fits what trainings teach the guard (fisher/calibrated_loss.hpp), and tells how much a few of them teach about a base network that no fit has seen.
+"""Fits how the guard is calibrated by training runs (fisher/calibrated_loss.hpp), and reports how much a few runs improve its predictions for a base network that was
+held out.
 
-    python3 networks.py /tmp/bases && python3 teach.py build/src/cli/loopegg /tmp/bases [--keep scores.json]
+    python3 networks.py /tmp/bases && python3 calibrate.py build/src/cli/loopegg /tmp/bases [--keep scores.json]
 
-For each base network, fit.py's formula and the constants of the covariance are fitted to the other base networks. Then some labels of the base network are
-drawn and taught, and the loss of its other networks is predicted. The last line has the shipped constants, a fit to all base networks with the labels of
-that day.
+For each base network, fit.py's formula and the constants of the covariance are fitted to the other base networks. Then the guard is calibrated on some labels of
+the base network, drawn at random, and predicts the loss of its other networks. The last line has the shipped constants, a fit to all base networks with the
+first FITTED_TO labels.
 """
 import numpy as np
 import torch
@@ -15,8 +16,8 @@ import networks as N
 
 torch.set_default_dtype(torch.float64)
 START = {"scale": 0.37, "work_slope": 0.22, "sites_slope": 0.22, "work_steepness": 1.65, "sites_steepness": 1.65, "bend": 0.22, "training_error": 0.22}
-FITTED_TO = 547     # lines of labels.jsonl: later ones are of networks that a taught guard found
-LEAST_ERROR, TAUGHT, DRAWS = 0.05, 3000.0, 30   # the first two as in fisher/calibrated_loss.cpp and fisher/expected_loss.cpp
+FITTED_TO = 547     # lines of labels.jsonl: later ones are of networks that a calibrated guard found
+LEAST_ERROR, TRAINABLE, DRAWS = 0.05, 3000.0, 30   # the first two as in fisher/calibrated_loss.cpp and fisher/expected_loss.cpp
 
 
 def stages(graph):
@@ -34,7 +35,7 @@ def stages(graph):
 
 def stages_left(original, variant):
     """For each stage of the original: its part of the useful work, and logarithms of the shares of work and of sites that are left."""
-    useful = {places: s[0] / (1 + s[2] / (TAUGHT * places ** 2)) for places, s in original.items()}
+    useful = {places: s[0] / (1 + s[2] / (TRAINABLE * places ** 2)) for places, s in original.items()}
     share = lambda places, k, least: np.log(max(variant.get(places, np.zeros(3))[k] / original[places][k], least))  # noqa: E731
     return np.array([(useful[p] / sum(useful.values()), min(0, share(p, 0, 1 / 64)), min(0, share(p, 1, 1 / 4))) for p in sorted(original)])
 
@@ -75,7 +76,7 @@ def with_errors(a, p):
 
 
 def fit(all_labels):
-    """The constants of the largest marginal likelihood. A prior keeps them near START, and keeps the error of a training near that of repeated trainings."""
+    """The constants of the largest marginal likelihood. A prior keeps them near START, and keeps the error of a training run near that of repeated runs."""
     logs = {k: torch.tensor(np.log(v), requires_grad=True) for k, v in START.items()}
     optimizer = torch.optim.Adam(logs.values(), lr=0.05)
     for _ in range(150):
@@ -90,8 +91,8 @@ def fit(all_labels):
     return {k: float(torch.exp(v)) for k, v in logs.items()}
 
 
-def taught(known, asked, p):
-    return asked.guess + covariance(asked, known, p) @ torch.linalg.solve(with_errors(known, p), known.lost - known.guess)
+def calibrated(known, others, p):
+    return others.guess + covariance(others, known, p) @ torch.linalg.solve(with_errors(known, p), known.lost - known.guess)
 
 
 def mean_error(predicted, lost):
@@ -99,7 +100,7 @@ def mean_error(predicted, lost):
 
 
 def main():
-    parts = guard.asked_parts(__doc__)
+    parts = guard.parts_of_labels(__doc__)
     labels = labels_by_base(parts)
     random = np.random.default_rng(1)
     for b, its in labels.items():
@@ -110,10 +111,10 @@ def main():
             before, after = [], []
             for _ in range(DRAWS):
                 order = random.permutation(len(its.lost))
-                asked = its.some(order[count:])
-                before.append(mean_error(asked.guess, asked.lost))
-                after.append(mean_error(taught(its.some(order[:count]), asked, p), asked.lost))
-            print(f"{b:23} {count:3} trainings: mean absolute error {np.mean(before):.2f} -> {np.mean(after):.2f} points")
+                others = its.some(order[count:])
+                before.append(mean_error(others.guess, others.lost))
+                after.append(mean_error(calibrated(its.some(order[:count]), others, p), others.lost))
+            print(f"{b:23} {count:3} training runs: mean absolute error {np.mean(before):.2f} -> {np.mean(after):.2f} points")
     print(", ".join(f"{k} = {v:.3f}" for k, v in fit(list(labels_by_base(parts, FITTED_TO).values())).items()))
 
 
