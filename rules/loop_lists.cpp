@@ -65,8 +65,27 @@ FunctionKind loop_builder(const char* op, bool word) {
                           });
 }
 
-// The loops of one part of a tiled nest.
-using Part = std::optional<std::vector<Term>> (*)(const NaiveLoops&, const Term& tile, std::string_view part);
+// The loops of one part of a tiled nest. Loops of one iteration are the innermost loops of a part that runs serially: `outputs` where they move the output,
+// and `sums` where they do not. A tile without such parts has none of these loops, and does not cover a nest that has some.
+struct Part {
+    std::optional<std::vector<Term>> (*of)(const NaiveLoops&, const Term& tile, std::string_view part);
+    std::string_view outputs{}, sums{};
+
+    std::optional<std::vector<Term>> operator()(const NaiveLoops& nest, const Term& tile, std::string_view part) const {
+        auto loops = of(nest, tile, part);
+        if (!loops) return {};
+        for (const NaiveLoop& l : nest.fixed)
+            if (part == (l.reduction ? sums : outputs)) loops->push_back(l.axis);
+        return loops;
+    }
+    explicit operator bool() const { return of != nullptr; }
+};
+constexpr Part of_tile{part_of_tile, "own", "window"}, of_rest{part_of_rest, "own", "window"};
+constexpr Part of_block{part_of_block, "own", "window"};
+constexpr Part of_sweep{part_of_sweep, "steps", "steps"}, of_sweep_rest{part_of_sweep_rest, "steps", "steps"};
+constexpr Part of_transform{part_of_transform};
+constexpr Part of_unit{part_of_unit, "own", "sums"};
+constexpr Part nothing{nullptr};
 
 Term around(const std::vector<Term>& axes, Term inner) {
     for (const Term& a : axes) inner = Term("at", {a, inner});
@@ -75,8 +94,8 @@ Term around(const std::vector<Term>& axes, Term inner) {
 
 // Whether the loops of a tile visit all that the nest visits. Loops are cut by extents alone, so a cut could miss a part where a restriction cuts across a
 // digit. Where the tile has a rest, the rest has the loops of the first part too.
-bool covers(const Question& q, const NaiveLoops& nest, const Term& tile, Part part_of, std::span<const std::string_view> parts, Part rest_of) {
-    const auto loops = [&](Part of) {
+bool covers(const Question& q, const NaiveLoops& nest, const Term& tile, const Part& part_of, std::span<const std::string_view> parts, const Part& rest_of) {
+    const auto loops = [&](const Part& of) {
         Term all("done");
         for (const std::string_view part : parts) all = around(of(nest, tile, part).value_or(std::vector<Term>{}), all);
         return all;
@@ -98,13 +117,13 @@ struct Tiling {
     Part part_of;
     std::span<const std::string_view> parts;
     std::function<std::vector<Term>(const Question&, const Statement&, const NaiveLoops&)> tiles;
-    Part rest_of = nullptr;
+    Part rest_of = nothing;
 };
 
 // Whether the parts of a tile, and of its rest, are what the contract of the list says: the judge of rules relies on it.
 bool keeps_its_contract(const TileContract& contract, const Tiling& tiling, const NaiveLoops& nest, const Term& tile, bool strict_fp) {
-    const auto of = [&](Part part_of) {
-        return [&nest, &tile, part_of](std::string_view part) { return part_of(nest, tile, part).value_or(std::vector<Term>{}); };
+    const auto of = [&](const Part& part_of) {
+        return [&nest, &tile, &part_of](std::string_view part) { return part_of(nest, tile, part).value_or(std::vector<Term>{}); };
     };
     if (!keeps_contract(contract, nest, of(tiling.part_of), strict_fp)) return false;
     if (!tiling.rest_of) return true;
@@ -134,24 +153,24 @@ ListKind blocks_of_threads(const char* name, const char* summary, TileKind kind)
     const bool tensor = kind == TileKind::tensor || kind == TileKind::split_tensor;
     const std::span<const std::string_view> parts = tensor ? std::span<const std::string_view>(tensor_parts) : block_parts;
     return tiles_that_cover(name, {{"statement", "schedule", "number"}}, summary,
-                            {part_of_block, parts, [kind](const Question& q, const Statement& s, const NaiveLoops& nest) {
+                            {of_block, parts, [kind](const Question& q, const Statement& s, const NaiveLoops& nest) {
                                  return block_tiles(s, nest, nest_facts(q).gpu(), kind, how_many(q));
                              }});
 }
 
 ListKind tiles_of_registers(const char* name, const char* summary, SharedLoop shared) {
     return tiles_that_cover(name, {{"statement", "schedule", "number"}}, summary,
-                            {part_of_tile, tile_parts,
+                            {of_tile, tile_parts,
                              [shared](const Question& q, const Statement& s, const NaiveLoops& nest) -> std::vector<Term> {
                                  if (s.keeps_an_order() || !s.coefficients.empty()) return {};  // transforms have lists of their own
                                  return register_tiles(nest, nest_facts(q).cpu(), shared, how_many(q));
                              },
-                             shared == SharedLoop::cut ? part_of_rest : nullptr});
+                             shared == SharedLoop::cut ? of_rest : nothing});
 }
 
 ListKind tiles_of_sweeps(const char* name, const char* summary, SweepKind kind) {
     return tiles_that_cover(name, {{"statement", "schedule"}}, summary,
-                            {part_of_sweep, sweep_parts, [kind](const Question& q, const Statement& s, const NaiveLoops& nest) {
+                            {of_sweep, sweep_parts, [kind](const Question& q, const Statement& s, const NaiveLoops& nest) {
                                  return sweep_tiles(s, nest, nest_facts(q).cpu(), kind);
                              }});
 }
@@ -159,13 +178,13 @@ ListKind tiles_of_sweeps(const char* name, const char* summary, SweepKind kind) 
 ListKind cuts_of_sweeps(const char* name, const char* summary, SweepKind kind) {
     return tiles_that_cover(
         name, {{"statement", "schedule"}}, summary,
-        {part_of_sweep, sweep_parts,
-         [kind](const Question& q, const Statement& s, const NaiveLoops& nest) { return cut_sweeps(s, nest, nest_facts(q).cpu(), kind); }, part_of_sweep_rest});
+        {of_sweep, sweep_parts,
+         [kind](const Question& q, const Statement& s, const NaiveLoops& nest) { return cut_sweeps(s, nest, nest_facts(q).cpu(), kind); }, of_sweep_rest});
 }
 
 ListKind tiles_of_transforms(const char* name, const char* summary, TransformKind kind) {
     return tiles_that_cover(name, {{"statement", "schedule"}}, summary,
-                            {part_of_transform, transform_parts,
+                            {of_transform, transform_parts,
                              [kind](const Question& q, const Statement& s, const NaiveLoops&) { return transform_tiles(s, nest_facts(q).cpu(), kind); }});
 }
 
@@ -199,16 +218,16 @@ std::vector<FunctionKind> loop_functions() {
             return std::vector{Term("cat", {*first, *second})};
         }));
     all.push_back(
-        parts_function("block", "block-tile", "the loops of one part of a nest that is tiled for blocks of threads (rules/block_tiles.hpp)", part_of_block));
+        parts_function("block", "block-tile", "the loops of one part of a nest that is tiled for blocks of threads (rules/block_tiles.hpp)", of_block));
     all.push_back(
-        parts_function("tile", "register-tile", "the loops of one part of a nest that is tiled for registers (rules/register_tiles.hpp)", part_of_tile));
-    all.push_back(parts_function("rest", "register-tile", "the same of the rest of a nest that is cut where its whole vectors end", part_of_rest));
+        parts_function("tile", "register-tile", "the loops of one part of a nest that is tiled for registers (rules/register_tiles.hpp)", of_tile));
+    all.push_back(parts_function("rest", "register-tile", "the same of the rest of a nest that is cut where its whole vectors end", of_rest));
     all.push_back(
-        parts_function("sweep", "sweep-tile", "the loops of one part of a nest that goes through memory once (rules/sweep_tiles.hpp)", part_of_sweep));
-    all.push_back(parts_function("sweep-rest", "sweep-tile", "the same of the rest of a nest that is cut where its whole vectors end", part_of_sweep_rest));
+        parts_function("sweep", "sweep-tile", "the loops of one part of a nest that goes through memory once (rules/sweep_tiles.hpp)", of_sweep));
+    all.push_back(parts_function("sweep-rest", "sweep-tile", "the same of the rest of a nest that is cut where its whole vectors end", of_sweep_rest));
     all.push_back(
-        parts_function("transform", "transform-tile", "the loops of one part of a nest that transforms tiles (rules/transform_tiles.hpp)", part_of_transform));
-    all.push_back(parts_function("unit", "unit-tile", "the loops of one part of a nest that is tiled for a unit (rules/unit_tiles.hpp)", part_of_unit));
+        parts_function("transform", "transform-tile", "the loops of one part of a nest that transforms tiles (rules/transform_tiles.hpp)", of_transform));
+    all.push_back(parts_function("unit", "unit-tile", "the loops of one part of a nest that is tiled for a unit (rules/unit_tiles.hpp)", of_unit));
     all.push_back(terms_function("both", "axes", {{"axes", "axes"}}, "the axes of one list, and then those of the other", [](const Question& q) -> Terms {
         std::vector<Term> all = terms(q, 0);
         for (const Term& t : terms(q, 1)) all.push_back(t);
@@ -276,7 +295,7 @@ std::vector<ListKind> loop_lists() {
         cuts_of_sweeps("cut-row-sweeps", "of a sum along contiguous rows: the same", SweepKind::rows),
         tiles_that_cover("unit-tiles", {{"statement", "schedule", "number"}},
                          "of a sum of products with weights: so many tiles for units that multiply tiles, cheapest first by the estimate",
-                         {part_of_unit, unit_parts,
+                         {of_unit, unit_parts,
                           [](const Question& q, const Statement& s, const NaiveLoops& nest) { return unit_tiles(s, nest, nest_facts(q).cpu(), how_many(q)); }}),
         {"units", {{"statement", "schedule"}}, "the places of the machine's units that multiply rounded operands, and that the user allows", units, false},
         {"units-of",

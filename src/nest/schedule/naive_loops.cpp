@@ -91,7 +91,10 @@ bool crosses_edge(const Statement& statement, const Access& read) {
 
 NaiveLoops naive_loops(const Statement& statement, Term schedule) {
     NaiveLoops nest;
-    for (; schedule.is("at", 2); schedule = schedule[1]) nest.loops.push_back(naive_loop(statement, schedule[0]));
+    for (; schedule.is("at", 2); schedule = schedule[1]) {
+        NaiveLoop loop = naive_loop(statement, schedule[0]);
+        (loop.extent == 1 ? nest.fixed : nest.loops).push_back(std::move(loop));
+    }
     for (std::size_t r = 0; r < statement.reads.size(); ++r) {
         const Buffer& b = statement.buffers[static_cast<std::size_t>(statement.reads[r].buffer)];
         if (crosses_edge(statement, statement.reads[r])) nest.padded = r;

@@ -23,6 +23,7 @@ struct NaiveLoop {
 
 struct NaiveLoops {
     std::vector<NaiveLoop> loops;         // outermost first
+    std::vector<NaiveLoop> fixed{};       // loops of one iteration: where a part of the domain is. No tile cuts them, and every tile keeps them
     std::optional<std::size_t> padded{};  // the read that may leave its buffer, and has elements tested one by one where it is not copied
     // By read: the dimension whose elements are neighbours in memory. A weight has none, because it is laid out for the lanes.
     std::vector<std::optional<std::size_t>> innermost{};

@@ -52,6 +52,9 @@ TEST_CASE("every schedule computes what the naive nest computes", "[unit][rewrit
           "(nest (conv2d 1 1 8 8 4 4 3 3 1 1 1 1 1 1) (at (diag 8 co ci) (at oh (at ow (at kh (at kw done))))))",
           "(nest (conv2d 1 1 8 8 4 4 1 1 1 1 0 0 1 1) (cat (at (span co 0 4) (at ci (at oh (at ow done)))) (at (span co 4 8) (at (span ci 0 4) (at oh (at ow "
           "done))))))",
+          "(nest (conv2d 1 1 16 8 4 4 1 1 1 1 0 0 1 1) (cat (at (span co 0 8) (at ci (at oh (at ow done)))) (at (diag 2 ci (rem co 8)) (at (span (quo co 8) "
+          "1 2) (at (rem co 4) (at (rem ci 4) (at oh (at ow done))))))))",
+          "(nest (conv2d 1 1 8 4 4 4 3 3 1 1 1 1 1 1) (at co (at ci (at oh (at ow (at (span kh 1 2) (at kw done)))))))",
           "(restore repeat (nest (conv2d 1 1 8 4 4 4 3 3 1 1 1 1 1 1) (at (span co 0 4) (at ci (at oh (at ow (at kh (at kw done))))))))",
           "(nest (conv2d 1 1 8 12 4 6 1 1 1 1 0 0 1 1) (at co (at ci (at oh (at ow done)))))",
           "(nest (linear 2 12 7) (at n (at co (at ci done))))",
@@ -154,6 +157,20 @@ TEST_CASE("cores copy their rows of an input whose channels lie pages apart, and
     CHECK_FALSE(holds(best(near), "(stage I "));
     CHECK_FALSE(any_holds(schedules(without("copy-rows"), apart, 64), "(stage I "));
     CHECK_FALSE(any_holds(schedules(read_file(shipped_file), product, 64), "(stage I "));
+}
+
+TEST_CASE("a part of the domain that a loop of one iteration selects is tiled like any other", "[unit][rewrite]") {
+    const std::string sizes = "(nest (conv2d 1 1 64 64 8 8 3 3 1 1 1 1 1 1) ";
+    const auto loops_of = [&](const std::string& schedule) { return to_string(best((sizes + schedule + ")").c_str())[1]); };
+    const std::string upper_half = loops_of("(at (span (quo co 32) 1 2) (at (rem co 32) (at ci (at oh (at ow (at kh (at kw done)))))))");
+    const std::string groups = loops_of("(at (diag 2 ci (rem co 32)) (at (span (quo co 32) 1 2) (at (rem co 16) (at (rem ci 32) (at oh (at ow (at kh (at kw done))))))))");
+    const std::string one_row = loops_of("(at co (at ci (at oh (at ow (at (span kh 1 2) (at kw done))))))");
+    for (const std::string& loops : {upper_half, groups, one_row}) {
+        CAPTURE(loops);
+        CHECK(loops.find("(par ") != std::string::npos);
+        CHECK(loops.find("(stage O ") != std::string::npos);
+        CHECK(loops.find("(vec ") != std::string::npos);
+    }
 }
 
 TEST_CASE("windows in steps have no vectors of ours: the compiler makes them of plain columns", "[unit][rewrite]") {
