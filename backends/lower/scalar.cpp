@@ -61,6 +61,7 @@ const Unary unaries[]{
     {"square", [](const Expr& x) { return tv::binary(Fn::mul, x, x); }},
     {"erf", error_function},
     {"floor", [](const Expr& x) { return tv::intrinsic("tirx.floor", {x}); }},
+    {"round", [](const Expr& x) { return tv::intrinsic("tirx.nearbyint", {x}); }},
     {"copy", [](const Expr& x) { return x; }},
 };
 

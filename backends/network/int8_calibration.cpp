@@ -33,8 +33,6 @@ void take_samples(std::vector<float>& samples, std::span<const float> values, st
 
 }  // namespace
 
-std::string int8_scales_name(const std::string& site) { return site + ".int8"; }
-
 Tensor int8_input_scale(std::span<const float> samples) {
     float low = 0, high = 0;
     for (const float x : samples) {

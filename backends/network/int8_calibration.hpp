@@ -5,11 +5,9 @@
 #include <vector>
 
 #include "graph/graph.hpp"
+#include "graph/int8_scales_name.hpp"
 
 namespace loopegg {
-
-// The name among a network's weights of what scales_from (nest/term/int8_scales.hpp) reads, for the input of a site.
-std::string int8_scales_name(const std::string& site);
 
 // Runs the network in float32 on this machine, on inputs that look like those it will have, and gives each site with weights the scale of its own input that
 // makes the mean square of its rounding smallest, among scales that cut off up to half of the range. Throws UserError where no inputs are given, and where a

@@ -6,6 +6,7 @@
 
 #include "backends/kernel/kernel_cache.hpp"
 #include "base/scratch.hpp"
+#include "graph/int8_scales_name.hpp"
 #include "nest/term/rounding.hpp"
 
 namespace loopegg {
@@ -86,7 +87,13 @@ RoundedSites round_within(double limit, const Graph& graph, const Weights& weigh
     Target plain = target;
     plain.allowed.clear();
     const std::map<std::string, Term> wide = fused_nests(graph, {}, plain);
-    const Schedules here = rounded_here(graph, {}, target);
+    Schedules here = rounded_here(graph, {}, target);
+    RoundedSites out;
+    for (auto site = here.begin(); site != here.end();) {
+        const bool lacks_scales = roundings_of(site->second).contains("int8") && !weights.contains(int8_scales_name(site->first));
+        if (lacks_scales) out.kept[site->first] = wide.at(site->first);
+        site = lacks_scales ? here.erase(site) : std::next(site);
+    }
     Trials trials(graph, weights, inputs);
     std::vector<std::pair<double, std::string>> sites;  // the most sensitive first
     const RoundingError all = trials.error(here);
@@ -107,7 +114,7 @@ RoundedSites round_within(double limit, const Graph& graph, const Weights& weigh
         else
             low = middle + 1;
     }
-    RoundedSites out{{}, {}, sites.empty() ? all : trials.error(without(low))};
+    out.error = sites.empty() ? all : trials.error(without(low));
     for (const auto& [site, nest] : without(low)) out.kinds[site] = *roundings_of(nest).begin();
     for (std::size_t i = 0; i < low; ++i) out.kept[sites[i].second] = wide.at(sites[i].second);
     return out;

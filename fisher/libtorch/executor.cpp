@@ -46,6 +46,7 @@ const Basic basics[] = {
     {"tanh", [](const Tensors& x) { return at::tanh(x[0]); }},
     {"erf", [](const Tensors& x) { return at::erf(x[0]); }},
     {"floor", [](const Tensors& x) { return at::floor(x[0]); }},
+    {"round", [](const Tensors& x) { return x[0] + (at::round(x[0]) - x[0]).detach(); }},  // gradients pass through, as in training with rounding
 };
 
 // The value of a formula of basic and element functions. `leaf` gives the operands. Leaves that are numbers take their type from `like`.

@@ -189,7 +189,7 @@ Piecewise read(const Term& t) {
     if (arguments.size() == 2 && op == "/") return divided(arguments[0], arguments[1]);
     if (arguments.size() == 1 && op == "copy") return arguments[0];
     if (arguments.size() == 1 && op == "square") return arithmetic(arguments[0], arguments[0], '*');
-    const bool basic = op == "exp" || op == "sqrt" || op == "tanh" || op == "erf" || op == "floor";
+    const bool basic = op == "exp" || op == "sqrt" || op == "tanh" || op == "erf" || op == "floor" || op == "round";
     if (const ElementFunction* f = basic ? nullptr : find_function(op); f && t.size() == static_cast<std::size_t>(f->operands) + f->parameters.size())
         return read(expanded(*f, {t.children().begin(), t.children().end()}));
     return applied(op, arguments);

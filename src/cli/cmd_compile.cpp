@@ -1,4 +1,6 @@
 // 'loopegg compile': a network as machine code for a target, with good schedules and no search.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "backends/network/block_candidates.hpp"
@@ -11,7 +13,9 @@
 #include "cli/options.hpp"
 #include "fisher/data.hpp"
 #include "graph/load.hpp"
+#include "graph/onnx/onnx.hpp"
 #include "graph/weights.hpp"
+#include "nest/term/int8_scales.hpp"
 
 namespace loopegg {
 namespace cmd_compile {
@@ -47,6 +51,28 @@ Inputs inputs_for(const Arguments& a, const Model& model) {
     return in;
 }
 
+bool has_int8_scales(const Model& model) {
+    return std::any_of(model.graph.nodes.begin(), model.graph.nodes.end(), [&](const Node& n) { return model.weights.contains(int8_scales_name(n.name)); });
+}
+
+// The network for other runtimes, which multiply the same rounded numbers.
+void write_rounded_onnx(const Model& model, const nlohmann::json& kinds, const std::filesystem::path& file) {
+    OnnxWriting how;
+    how.rounded = kinds.get<std::map<std::string, std::string>>();
+    Weights weights = model.weights;
+    for (const auto& [site, kind] : how.rounded) {
+        if (kind != "int8") continue;
+        std::vector<float>& scales = weights.at(int8_scales_name(site)).values;
+        const Tensor& weight = weights.at(site + ".weight");
+        if (scales.size() > 2) continue;
+        const std::vector<float> of_outputs = weight_scales(weight.values, weight.shape[0]);
+        scales.insert(scales.end(), of_outputs.begin(), of_outputs.end());
+    }
+    const OnnxFiles files = onnx_files(model.graph, weights, file.filename().string(), how);
+    write_onnx(file, files);
+    say_notes(files.notes);
+}
+
 struct Rounded {
     Schedules schedules;
     nlohmann::json json;
@@ -59,13 +85,15 @@ Rounded round_sites(const Arguments& a, Model& model, const Target& target) {
     const Inputs in = inputs_for(a, model);
     std::span<const std::vector<Tensor>> judged = in.all;
     if (target.allowed.contains("int8")) {
-        if (a.data.empty())
-            throw UserError(Diagnostic{"--allow int8: the scales of int8 numbers are measured on data, and there is none",
+        if (a.data.empty() && !has_int8_scales(model))
+            throw UserError(Diagnostic{"--allow int8: the scales of int8 numbers are measured on data or come from a quantized model, and there is neither",
                                        {},
                                        "give --data FOLDER: CIFAR-10, or .npy batches of images like those that the network will see"});
-        const std::size_t half = (in.all.size() + 1) / 2;
-        for (auto& [name, scale] : int8_scales(model.graph, model.weights, judged.first(half))) model.weights[name] = std::move(scale);
-        if (half < in.all.size()) judged = judged.subspan(half);
+        if (!a.data.empty()) {
+            const std::size_t half = (in.all.size() + 1) / 2;
+            model.weights.merge(int8_scales(model.graph, model.weights, judged.first(half)));  // those of the model's file stay
+            if (half < in.all.size()) judged = judged.subspan(half);
+        }
     }
     RoundedSites made = round_within(a.max_rounding_error, model.graph, model.weights, target, judged);
     const std::size_t kept = made.kept.size();
@@ -88,7 +116,8 @@ Action setup(CLI::App& app) {
     app.add_option("-o,--out", a->out, "the folder to write")->required();
     app.add_option("--seed", a->seed, "random seed of the weights if the model has none");
     add_rounding_options(app, a->allowed, a->max_rounding_error);
-    app.add_option("--data", a->data, "images on which --allow measures errors and int8 scales: a folder of CIFAR-10 or .npy files");
+    app.add_option("--data", a->data,
+                   "images on which --allow measures errors, and int8 scales that a model does not contain: a folder of CIFAR-10 or .npy files");
     auto reading = add_reading_options(app);
     return [a, reading](Session& session) {
         Model model = load_model(a->model, a->seed, reading->read());
@@ -99,6 +128,7 @@ Action setup(CLI::App& app) {
         schedules = with_block_estimates(model.graph, std::move(schedules), target);
         FolderUpdate update(a->out);
         CompiledNetwork n = compile_network({model.graph, model.weights, schedules}, target, update.path(), &session.progress);
+        if (!rounding.is_null()) write_rounded_onnx(model, rounding["of_site"], update.path() / "model.onnx");
         update.commit();
         n.folder = a->out;
         if (!n.linked)

@@ -1,4 +1,4 @@
-// Narrow and wide floats as they are in files, little-endian, to float32.
+// Narrow and wide floats as they are in files, little-endian, to float32 and back.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -16,6 +16,13 @@ T load(const char* bytes) {
 }
 
 inline float from_bfloat16(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
+
+// To the nearest number, ties to the even neighbour. What is no number stays none.
+inline std::uint16_t to_bfloat16(float value) {
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    if (value != value) return static_cast<std::uint16_t>(bits >> 16 | 0x40u);
+    return static_cast<std::uint16_t>((bits + 0x7FFFu + (bits >> 16 & 1u)) >> 16);
+}
 
 inline float from_half(std::uint16_t bits) {
     std::uint32_t sign = std::uint32_t{bits & 0x8000u} << 16, exponent = bits >> 10 & 0x1F, fraction = bits & 0x3FF;

@@ -61,6 +61,7 @@ const Basic basics[] = {
     {"tanh", [](const double* x) { return std::tanh(x[0]); }},
     {"erf", [](const double* x) { return std::erf(x[0]); }},
     {"floor", [](const double* x) { return std::floor(x[0]); }},
+    {"round", [](const double* x) { return static_cast<double>(std::nearbyint(static_cast<float>(x[0]))); }},
     {"copy", [](const double* x) { return x[0]; }},
     {"square", [](const double* x) { return x[0] * x[0]; }},
     {"prelu", [](const double* x) { return x[0] < 0 ? x[0] * x[1] : x[0]; }},  // above zero nobody looks at a slope that is no number
@@ -80,6 +81,7 @@ const Basic& basic_of(std::string_view name) {
 }  // namespace
 
 const std::vector<ElementFunction>& element_functions() {
+    static const std::vector<FunctionParameter> quantized_range{{"scale", 1, 1}, {"zero", 0, 0}, {"low", -128, -128}, {"high", 127, 127}};
     static const std::vector<ElementFunction> all{
         {"relu", 1, {}, "(max 0 x)", "Relu", "F.relu({x})"},
         {"relu6", 1, {}, "(min 6 (max 0 x))", "", "F.relu6({x})"},
@@ -101,6 +103,12 @@ const std::vector<ElementFunction>& element_functions() {
         {"reciprocal", 1, {}, "(/ 1 x)", "Reciprocal", "torch.reciprocal({x})"},
         {"floor", 1, {}, "(floor x)", "Floor", "torch.floor({x})"},
         {"ceil", 1, {}, "(- 0 (floor (- 0 x)))", "Ceil", "torch.ceil({x})"},
+        {"round", 1, {}, "(round x)", "Round", "torch.round({x})"},
+        // Numbers of a few bits, as ONNX's QuantizeLinear defines them, and what they are as values again.
+        {"quantize", 1, quantized_range, "(min high (max low (+ (round (/ x scale)) zero)))", "",
+         "torch.clamp(torch.round({x} / {scale}) + {zero}, {low}, {high})"},
+        {"fake_quantize", 1, quantized_range, "(* scale (- (min high (max low (+ (round (/ x scale)) zero))) zero))", "",
+         "{x} + ((torch.clamp(torch.round({x} / {scale}) + {zero}, {low}, {high}) - {zero}) * {scale} - {x}).detach()"},
         {"softsign", 1, {}, "(/ x (+ 1 (max (- 0 x) x)))", "Softsign", "F.softsign({x})"},
         {"add", 2, {}, "(+ x y)", "Add", "{x} + {y}"},
         {"mul", 2, {}, "(* x y)", "Mul", "{x} * {y}"},

@@ -33,7 +33,7 @@ const ElementFunction* find_onnx_function(std::string_view onnx);  // null when 
 // A function of one operand and no parameters: a nest can take it in after its sums.
 bool is_plain_function(std::string_view name);
 
-// A function as steps over a stack, for loops over many elements. Formulas are made of + - * / max min exp sqrt tanh erf floor.
+// A function as steps over a stack, for loops over many elements. Formulas: + - * / max min exp sqrt tanh erf floor, round (of a float32, ties to even).
 class ReadyFunction {
 public:
     explicit ReadyFunction(const ElementFunction& function);

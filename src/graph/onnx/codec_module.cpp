@@ -82,6 +82,7 @@ std::string parse_node(const onnx::NodeProto& in, OnnxNode& out) {
             case P::STRING: value = a.s(); break;
             case P::INTS: value = std::vector<std::int64_t>(a.ints().begin(), a.ints().end()); break;
             case P::FLOATS: value = std::vector<float>(a.floats().begin(), a.floats().end()); break;
+            case P::STRINGS: value = std::vector<std::string>(a.strings().begin(), a.strings().end()); break;
             case P::TENSOR: {
                 OnnxTensor tensor;
                 if (std::string problem = parse_tensor(a.t(), tensor); !problem.empty()) return problem;
@@ -152,7 +153,11 @@ void fill_tensor(const OnnxTensor& in, const std::string& name, onnx::TensorProt
     out.set_name(name);
     for (std::int64_t d : in.dims) out.add_dims(d);
     auto raw = [&](const auto& values) { out.set_raw_data(values.data(), values.size() * sizeof(values[0])); };
-    if (in.kind == OnnxTensor::Kind::float32)
+    if (element_type(in) == onnx::TensorProto::BFLOAT16) {
+        std::vector<std::uint16_t> halves;
+        for (float v : in.floats) halves.push_back(to_bfloat16(v));
+        out.set_data_type(onnx::TensorProto::BFLOAT16), raw(halves);
+    } else if (in.kind == OnnxTensor::Kind::float32)
         out.set_data_type(onnx::TensorProto::FLOAT), raw(in.floats);
     else if (in.kind == OnnxTensor::Kind::float64)
         out.set_data_type(onnx::TensorProto::DOUBLE), raw(in.doubles);
@@ -182,6 +187,10 @@ struct FillAttr {
         for (float f : v) out.add_floats(f);
     }
     void operator()(const OnnxTensor& v) const { out.set_type(P::TENSOR), fill_tensor(v, "", *out.mutable_t()); }
+    void operator()(const std::vector<std::string>& v) const {
+        out.set_type(P::STRINGS);
+        for (const std::string& s : v) out.add_strings(s);
+    }
 };
 
 void fill_value(const OnnxValue& in, onnx::ValueInfoProto& out) {

@@ -1,5 +1,6 @@
 // ONNX's numbers of element types.
 #pragma once
+#include <optional>
 
 namespace loopegg::onnx_type {
 
@@ -21,5 +22,19 @@ enum Type : int {
     complex128 = 15,
     bfloat16 = 16
 };
+
+// The smallest and the largest number of a type that values are quantized to; none for other types.
+struct WholeRange {
+    double low, high;
+};
+inline std::optional<WholeRange> whole_range(int type) {
+    switch (type) {
+        case uint8: return WholeRange{0, 255};
+        case int8: return WholeRange{-128, 127};
+        case uint16: return WholeRange{0, 65535};
+        case int16: return WholeRange{-32768, 32767};
+        default: return {};
+    }
+}
 
 }  // namespace loopegg::onnx_type

@@ -6,11 +6,15 @@
 
 #include "base/error.hpp"
 #include "base/number.hpp"
+#include "graph/floats.hpp"
 #include "graph/functions.hpp"
+#include "graph/int8_scales_name.hpp"
 #include "graph/loop_operators.hpp"
+#include "graph/onnx/element_types.hpp"
 #include "graph/onnx/export.hpp"
 #include "graph/onnx/export_domain.hpp"
 #include "graph/onnx/onnx_model.hpp"
+#include "graph/onnx/rounding_before.hpp"
 #include "graph/opaque.hpp"
 #include "graph/operators.hpp"
 
@@ -43,7 +47,8 @@ std::int64_t ir_version_for(std::int64_t opset) {
 // Writes one node after another. The value of a node has the node's name; helpers are named "NODE/what".
 class Exporter {
 public:
-    Exporter(const Graph& graph, const Weights* weights) : graph_(graph), weights_(weights) {}
+    Exporter(const Graph& graph, const Weights* weights, const std::map<std::string, std::string>& rounded)
+        : graph_(graph), weights_(weights), rounded_(rounded) {}
 
     OnnxModel run() {
         out_.name = graph_.name;
@@ -104,6 +109,8 @@ private:
     void note_type(const Node& node) {
         if (node.op == "onnx")
             types_[node.name] = opaque_type(node);
+        else if (node.op == "quantize" && type_of_rounding(node) != 0)
+            types_[node.name] = type_of_rounding(node);
         else if ((node.op == "identity" || node.op == "parameter") && !node.inputs.empty() && types_.contains(node.inputs[0]))
             types_[node.name] = types_.at(node.inputs[0]);
     }
@@ -258,6 +265,8 @@ private:
                  {in[0], scalar(name + "/min", static_cast<float>(node.real("low"))), scalar(name + "/max", static_cast<float>(node.real("high")))});
         } else if (node.op == "hard_sigmoid") {
             emit("HardSigmoid", name, in, {{"alpha", static_cast<float>(1.0 / 6)}, {"beta", 0.5f}});
+        } else if (node.op == "quantize" || node.op == "fake_quantize") {
+            add_rounding(node);
         } else if (node.op == "maximum" || node.op == "minimum") {
             emit(node.op == "maximum" ? "Max" : "Min", name, in);
         } else if (node.op == "gelu_tanh") {
@@ -276,7 +285,9 @@ private:
             static const std::map<std::string, std::string> same{{"matmul", "MatMul"}, {"global_avg_pool", "GlobalAveragePool"}};
             auto op = same.find(node.op);
             require(op != same.end(), "the ONNX exporter lacks an operator of the table");
-            emit(op->second, name, in);
+            std::vector<std::string> operands = in;
+            for (std::size_t i = 0; i < in.size() && is_bf16(node); ++i) operands[i] = through_bf16(in[i], fmt::format("{}/operand{}", name, i));
+            emit(op->second, name, operands);
         }
     }
 
@@ -295,8 +306,101 @@ private:
         emit(std::string(row.onnx), node.name, node.inputs, std::move(attrs));
     }
 
+    // Rounding to numbers of a few bits, in the type that has exactly their range, or step by step where there is none.
+    void add_rounding(const Node& node) {
+        const std::string& name = node.name;
+        const double low = node.real("low"), high = node.real("high"), zero = node.real("zero");
+        const bool back = node.op == "fake_quantize";
+        const std::string scale = scalar(name + "/scale", static_cast<float>(node.real("scale")));
+        if (const int type = type_of_rounding(node); type != 0) {
+            OnnxTensor whole{OnnxTensor::Kind::int64, {}, {}, {}, {static_cast<std::int64_t>(zero)}};
+            whole.type = type;
+            const std::string centre = constant(name + "/zero", std::move(whole));
+            const std::string y = emit("QuantizeLinear", back ? name + "/quantized" : name, {node.inputs[0], scale, centre});
+            if (back) emit("DequantizeLinear", name, {y, scale, centre});
+            return;
+        }
+        const std::string placed = scalar(name + "/zero", static_cast<float>(zero));
+        std::string y = emit("Round", name + "/rounded", {emit("Div", name + "/scaled", {node.inputs[0], scale})});
+        y = emit("Add", name + "/placed", {y, placed});
+        y = emit("Clip", back ? name + "/held" : name, {y, scalar(name + "/low", static_cast<float>(low)), scalar(name + "/high", static_cast<float>(high))});
+        if (back) emit("Mul", name, {emit("Sub", name + "/centred", {y, placed}), scale});
+    }
+    int type_of_rounding(const Node& node) const {
+        const double low = node.real("low"), high = node.real("high"), zero = node.real("zero");
+        if (zero != std::nearbyint(zero) || zero < low || zero > high) return 0;
+        for (const int type : {onnx_type::int8, onnx_type::uint8, onnx_type::int16, onnx_type::uint16}) {
+            const bool known = type == onnx_type::int8 || type == onnx_type::uint8 || out_.opset >= 21;
+            if (const auto range = onnx_type::whole_range(type); known && range->low == low && range->high == high) return type;
+        }
+        return 0;
+    }
+
+    // The scales of a site whose operands are written as int8: the input's scale and zero, and one scale for each output. Null where they are not.
+    const std::vector<float>* int8_scales(const Node& site) const {
+        if (!weights_) return nullptr;
+        const auto found = weights_->find(int8_scales_name(site.name));
+        const auto outputs = static_cast<std::size_t>(site.op == "conv2d" ? site.shape[1] : site.shape.back());
+        if (found == weights_->end() || found->second.values.size() != outputs + 2) return nullptr;
+        const auto rounded = rounded_.find(site.name);
+        const bool chosen = rounded != rounded_.end() && rounded->second == "int8";
+        return chosen || rounding_before(graph_, site.inputs[0]) ? &found->second.values : nullptr;
+    }
+    bool is_bf16(const Node& site) const {
+        const auto found = rounded_.find(site.name);
+        return found != rounded_.end() && found->second == "bf16";
+    }
+
+    std::string through_bf16(const std::string& x, const std::string& at) {
+        return emit("Cast", at, {emit("Cast", at + "/bf16", {x}, {{"to", std::int64_t{onnx_type::bfloat16}}})}, {{"to", std::int64_t{onnx_type::float32}}});
+    }
+    std::string site_input(const Node& node) {
+        const std::string &x = node.inputs[0], at = node.name + "/input";
+        if (is_bf16(node)) return through_bf16(x, at);
+        const std::vector<float>* scales = int8_scales(node);
+        if (!scales || rounding_before(graph_, x)) return x;
+        OnnxTensor zero{OnnxTensor::Kind::int64, {}, {}, {}, {static_cast<std::int64_t>((*scales)[1])}};
+        zero.type = onnx_type::uint8;
+        const std::string step = scalar(at + "/scale", (*scales)[0]), centre = constant(at + "/zero", std::move(zero));
+        return emit("DequantizeLinear", at, {emit("QuantizeLinear", at + "/quantized", {x, step, centre}), step, centre});
+    }
+
+    // The weight [outputs, ...], or [inputs, outputs] where `transposed` says so.
+    std::string site_weight(const Node& node, bool transposed) {
+        const std::string name = node.name + ".weight", turned = node.name + "/weight";
+        const std::vector<float>* scales = int8_scales(node);
+        if (!scales && !is_bf16(node)) return transposed ? emit("Transpose", turned, {weight(name)}, {{"perm", Ints{1, 0}}}) : weight(name);
+        OnnxTensor w = values_of(name);
+        const std::int64_t outputs = w.dims.empty() ? 1 : w.dims[0], each = static_cast<std::int64_t>(w.floats.size()) / outputs;
+        if (scales) {
+            for (std::size_t i = 0; i < w.floats.size(); ++i)
+                w.integers.push_back(
+                    static_cast<std::int64_t>(std::clamp(std::nearbyint(w.floats[i] / (*scales)[2 + i / static_cast<std::size_t>(each)]), -127.0f, 127.0f)));
+            w.kind = OnnxTensor::Kind::int64, w.type = onnx_type::int8, w.floats.clear();
+        } else {
+            for (float& v : w.floats) v = from_bfloat16(to_bfloat16(v));
+            w.type = onnx_type::bfloat16;
+        }
+        if (transposed) w = transposed_matrix(w);
+        const std::string held = constant(name, std::move(w));
+        if (!scales) return emit("Cast", turned, {held}, {{"to", std::int64_t{onnx_type::float32}}});
+        const std::string steps = constant(name + "/scale", {OnnxTensor::Kind::float32, {outputs}, {scales->begin() + 2, scales->end()}});
+        return emit("DequantizeLinear", turned, {held, steps}, {{"axis", std::int64_t{transposed ? 1 : 0}}});
+    }
+    static OnnxTensor transposed_matrix(const OnnxTensor& w) {
+        OnnxTensor made = w;
+        std::swap(made.dims[0], made.dims[1]);
+        for (std::int64_t i = 0; i < w.dims[0]; ++i)
+            for (std::int64_t j = 0; j < w.dims[1]; ++j) {
+                const auto from = static_cast<std::size_t>(i * w.dims[1] + j), to = static_cast<std::size_t>(j * w.dims[0] + i);
+                if (!w.integers.empty()) made.integers[to] = w.integers[from];
+                if (!w.floats.empty()) made.floats[to] = w.floats[from];
+            }
+        return made;
+    }
+
     void add_conv(const Node& node) {
-        std::vector<std::string> in{node.inputs[0], weight(node.name + ".weight")};
+        std::vector<std::string> in{site_input(node), site_weight(node, false)};
         if (node.flag("bias")) in.push_back(weight(node.name + ".bias"));
         emit("Conv", node.name, std::move(in),
              {{"kernel_shape", node.integers("kernel")},
@@ -308,18 +412,18 @@ private:
 
     void add_linear(const Node& node) {
         const std::string& name = node.name;
-        std::string w = weight(name + ".weight"), bias = node.flag("bias") ? weight(name + ".bias") : "";
-        if (node.shape.size() == 2) {  // Gemm is for matrices alone
-            std::vector<std::string> in{node.inputs[0], w};
+        const bool matrix = node.shape.size() == 2;  // Gemm is for matrices alone
+        const std::string x = site_input(node), w = site_weight(node, !matrix), bias = node.flag("bias") ? weight(name + ".bias") : "";
+        if (matrix) {
+            std::vector<std::string> in{x, w};
             if (!bias.empty()) in.push_back(bias);
             emit("Gemm", name, std::move(in), {{"transB", std::int64_t{1}}});
             return;
         }
-        std::string transposed = emit("Transpose", name + "/weight", {w}, {{"perm", Ints{1, 0}}});
         if (bias.empty())
-            emit("MatMul", name, {node.inputs[0], transposed});
+            emit("MatMul", name, {x, w});
         else
-            emit("Add", name, {emit("MatMul", name + "/matmul", {node.inputs[0], transposed}), bias});
+            emit("Add", name, {emit("MatMul", name + "/matmul", {x, w}), bias});
     }
 
     void add_scale(const Node& node) {
@@ -345,13 +449,16 @@ private:
     }
 
     const Graph& graph_;
-    const Weights* weights_;            // null: the nodes alone are asked for
+    const Weights* weights_;  // null: the nodes alone are asked for
+    const std::map<std::string, std::string>& rounded_;
     std::map<std::string, int> types_;  // of values that are not float32, by ONNX's numbers
     OnnxModel out_;
 };
 
 }  // namespace
 
-OnnxModel onnx_model(const Graph& graph, const Weights* weights) { return Exporter(graph, weights).run(); }
+OnnxModel onnx_model(const Graph& graph, const Weights* weights, const std::map<std::string, std::string>& rounded) {
+    return Exporter(graph, weights, rounded).run();
+}
 
 }  // namespace loopegg

@@ -6,6 +6,7 @@
 namespace loopegg {
 
 // With null weights the model has the nodes and the constants that they need, and its parameters are empty tensors. Such a model is for comparing.
-OnnxModel onnx_model(const Graph& graph, const Weights* weights);
+// `rounded`: sites whose operands are rounded, and to which numbers (OnnxWriting::rounded).
+OnnxModel onnx_model(const Graph& graph, const Weights* weights, const std::map<std::string, std::string>& rounded = {});
 
 }  // namespace loopegg

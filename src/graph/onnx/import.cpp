@@ -210,9 +210,15 @@ bool OnnxImporter::folds(const OnnxNode& node) {
         constants_[node.outputs[0]] = *in[0];
         return true;
     }
+    if (how_.as_float32 && (node.op == "QuantizeLinear" || node.op == "DequantizeLinear") && in[0] && in[0]->kind == OnnxTensor::Kind::float32) {
+        OnnxTensor unrounded = *in[0];
+        constants_[node.outputs[0]] = std::move(unrounded);
+        return true;
+    }
     try {
         const ElementBudget budget(unfolded_);
         std::vector<OnnxTensor> made = evaluate(node, in, onnx_.opset);
+        if (node.op == "DequantizeLinear") dequantized_[node.outputs[0]] = node;
         for (std::size_t i = 0; i < std::min(made.size(), node.outputs.size()); ++i) {
             unfolded_ -= elements_held(made[i]);
             if (unfolded_ < 0) fail(node, "the constants that the file computes have too many elements for a file of its size");
@@ -310,6 +316,7 @@ std::string OnnxImporter::name_for(const OnnxNode& node, const std::vector<std::
 // Our name of a value that nodes compute; a constant becomes a parameter node.
 std::string OnnxImporter::value(const std::string& name) {
     if (auto found = values_.find(name); found != values_.end()) return found->second;
+    if (auto found = quantizers_.find(name); found != quantizers_.end()) return values_[name] = whole_numbers(found->second.node);
     auto constant = constants_.find(name);
     if (constant == constants_.end()) fail(fmt::format("the value '{}' is used, but nothing makes it", name));
     if (int type = element_type(constant->second); type != onnx_type::float32 && !is_narrow(type)) types_[name] = type;
@@ -417,6 +424,9 @@ const std::map<std::string, OnnxImporter::Handler>& OnnxImporter::handlers() {
         {"InstanceNormalization", &I::group_norm},
         {"GroupNormalization", &I::group_norm},
         {"Softmax", &I::softmax},
+        {"LSTM", &I::recurrent},
+        {"GRU", &I::recurrent},
+        {"RNN", &I::recurrent},
         {"ReduceMean", &I::reduce},
         {"ReduceSum", &I::reduce},
         {"ReduceMax", &I::reduce},
@@ -435,7 +445,7 @@ const std::map<std::string, OnnxImporter::Handler>& OnnxImporter::handlers() {
         {"Cast", &I::cast},
         {"CastLike", &I::cast},
         {"QuantizeLinear", &I::quantize},
-        {"DequantizeLinear", &I::quantize},
+        {"DequantizeLinear", &I::dequantize},
         {"Described", &I::described},
         {"Concat", &I::concat},
         {"Flatten", &I::flatten},

@@ -184,14 +184,6 @@ bool OnnxImporter::cast(const OnnxNode& node) {
     return true;
 }
 
-// A model that was quantized for others is computed in float32: the rounding between is left out.
-bool OnnxImporter::quantize(const OnnxNode& node) {
-    if (!how_.as_float32) fail(node, "the model is quantized", "--as-float32 computes in float32 instead");
-    values_[node.outputs[0]] = value(input(node, 0));
-    types_.erase(node.outputs[0]);
-    return true;
-}
-
 bool OnnxImporter::described(const OnnxNode& node) {
     Node made = described_node(unique(node.name), described_.at(node.name));
     for (std::string& in : made.inputs) in = value(in);

@@ -13,7 +13,9 @@ constexpr std::size_t max_embedded = 65536, max_small = 64;  // elements of cons
 }  // namespace
 
 void OnnxImporter::opaque(const OnnxNode& node) {
-    if (!can_evaluate(node)) fail(node, "the operator is not supported");
+    const bool quantized = node.op.starts_with("QLinear") || node.op.ends_with("Integer") || node.op == "DynamicQuantizeLinear";
+    if (!can_evaluate(node))
+        fail(node, "the operator is not supported", quantized ? "quantized models are read in the QDQ format (QuantizeLinear and DequantizeLinear)" : "");
     OpaqueNode made;
     made.node = node, made.opset = onnx_.opset;
     std::vector<std::string> inputs;

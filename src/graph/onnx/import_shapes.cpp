@@ -16,11 +16,15 @@ namespace loopegg {
 // A batch that is as a number would forbid other batch sizes.
 OnnxImporter::Ints OnnxImporter::batch_free(const std::string& x, Ints wanted) const {
     if (ours_ || wanted.empty() || shape(x).empty()) return wanted;
-    if (wanted[0] == shape(x)[0])
+    const std::int64_t batch = graph_.inputs.empty() || graph_.inputs[0].shape.empty() ? 0 : graph_.inputs[0].shape[0];
+    const bool whole = !std::count(wanted.begin(), wanted.end(), -1);
+    if (wanted[0] == shape(x)[0]) {
         wanted[0] = 0;
-    else if (!graph_.inputs.empty() && !graph_.inputs[0].shape.empty() && wanted[0] == graph_.inputs[0].shape[0] &&
-             !std::count(wanted.begin(), wanted.end(), -1))
+        const auto later = std::find(wanted.begin() + 1, wanted.end(), batch);  // steps come first, and the batch after them
+        if (whole && batch != shape(x)[0] && later != wanted.end()) *later = -1;
+    } else if (whole && wanted[0] == batch) {
         wanted[0] = -1;
+    }
     return wanted;
 }
 

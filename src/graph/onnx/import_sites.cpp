@@ -74,6 +74,7 @@ bool OnnxImporter::conv(const OnnxNode& node) {
                               {"dilation", dilations},
                               {"groups", attr_int(node, "group", 1)},
                               {"bias", bias != nullptr}}});
+    note_int8(name, node, 0);
     if (n == 3) y = put(name, "line", "reshape", {y}, {{"shape", Ints{0, 0, shape(y)[3]}}});
     result(node, y);
     return true;
@@ -135,6 +136,7 @@ bool OnnxImporter::put_linear(const OnnxNode& node, const OnnxTensor& w, bool ou
     for (float& v : weight.values) v = static_cast<float>(v * alpha);
     if (bias) set_weight(name + ".bias", *bias, {weight.shape[0]});
     result(node, put(Node{name, "linear", {x}, {{"out_features", weight.shape[0]}, {"bias", bias != nullptr}}}));
+    if (alpha == 1) note_int8(name, node, out_first ? 0 : 1);
     return true;
 }
 

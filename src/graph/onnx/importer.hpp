@@ -90,12 +90,37 @@ private:
     bool power(const OnnxNode& node);
     bool identity(const OnnxNode& node);
     bool cast(const OnnxNode& node);
-    bool quantize(const OnnxNode& node);
     bool described(const OnnxNode& node);
     std::string put_pair(const OnnxNode& from, const std::string& op, const std::string& a, const std::string& b, bool last);
 
+    // import_quantized.cpp: values that are rounded to numbers of a few bits
+    struct Rounding;
+    struct Quantizer {
+        OnnxNode node;
+        std::string back;  // our node of the values after they were rounded; empty until somebody reads them
+    };
+    Rounding rounding_of(const OnnxNode& node, const Shape& x) const;
+    std::string put_along(const std::string& near, const char* what, const std::vector<double>& values, std::size_t trailing);
+    std::string put_rounded(const std::string& name, const std::string& x, const Rounding& r, bool back);
+    bool is_rounded(const std::string& x, const Rounding& r) const;
+    std::string whole_numbers(const OnnxNode& quantizer);
+    bool quantize(const OnnxNode& node);
+    bool dequantize(const OnnxNode& node);
+    bool without_rounding(const OnnxNode& node);
+    void note_int8(const std::string& site, const OnnxNode& node, std::int64_t out_axis);
+
     // import_loops.cpp: the rows of loop_operators.hpp
     bool loops(const OnnxNode& node);
+
+    // import_recurrent.cpp: loops over time
+    struct RecurrentLayer;
+    class Recurrence;
+    bool recurrent(const OnnxNode& node);
+    void refuse_recurrent(const OnnxNode& node) const;
+    std::int64_t sequence_steps(const OnnxNode& node, std::int64_t all, std::int64_t batch) const;
+    std::vector<std::string> recurrent_activations(const OnnxNode& node, std::int64_t directions) const;
+    std::string initial_state(const RecurrentLayer& layer, std::size_t input_index, std::int64_t direction);
+    void recurrent_result(const RecurrentLayer& layer, std::size_t output, std::vector<std::string> parts);
 
     // import_shapes.cpp: elements that move
     bool concat(const OnnxNode& node);
@@ -128,10 +153,13 @@ private:
     std::int64_t held_;      // elements of the file's own tensors
     std::int64_t unfolded_;  // elements that folding may still make
     std::int64_t weight_elements_ = 0;
-    std::map<std::string, std::string> values_;  // ONNX value to our node
-    std::map<std::string, int> types_;           // of ONNX values, where they are not float32
-    std::map<std::string, Shape> shapes_;        // of our nodes
-    std::set<std::string> names_, read_;         // read_: ONNX values that something reads
+    std::int64_t recurrent_steps_ = 0;
+    std::map<std::string, std::string> values_;    // ONNX value to our node
+    std::map<std::string, int> types_;             // of ONNX values, where they are not float32
+    std::map<std::string, Shape> shapes_;          // of our nodes
+    std::set<std::string> names_, read_;           // read_: ONNX values that something reads
+    std::map<std::string, Quantizer> quantizers_;  // by the ONNX value that they make
+    std::map<std::string, OnnxNode> dequantized_;  // what made a constant out of whole numbers
     std::map<std::string, std::string> described_;
     std::map<std::string, std::vector<OnnxNode>> groups_;
     std::vector<std::string> notes_;

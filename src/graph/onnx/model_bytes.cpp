@@ -119,6 +119,7 @@ public:
             case 3: (*this)(value.emplace<3>()); break;
             case 4: (*this)(value.emplace<4>()); break;
             case 5: (*this)(value.emplace<5>()); break;
+            case 6: (*this)(value.emplace<6>()); break;
             default: fail();
         }
     }

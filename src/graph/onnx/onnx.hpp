@@ -17,6 +17,7 @@ Model import_onnx(const std::string& file, std::string_view bytes, const OnnxRea
 
 struct OnnxWriting {
     std::map<std::string, std::string> about{};         // goes into metadata_props, which viewers show
+    std::map<std::string, std::string> rounded{};       // sites that multiply rounded numbers, and which: "bf16" as casts, "int8" as QDQ, by their scales
     std::uint64_t max_inside = std::uint64_t{1} << 30;  // bytes of weights; more than that are in FILE.data next to the file
 };
 struct OnnxFiles {

@@ -38,6 +38,11 @@ std::optional<std::vector<float>> attr_floats(const OnnxNode& node, const std::s
     return value ? std::optional(*value) : std::nullopt;
 }
 
+std::optional<std::vector<std::string>> attr_texts(const OnnxNode& node, const std::string& name) {
+    const auto* value = attr<std::vector<std::string>>(node, name);
+    return value ? std::optional(*value) : std::nullopt;
+}
+
 const OnnxTensor* attr_tensor(const OnnxNode& node, const std::string& name) { return attr<OnnxTensor>(node, name); }
 
 }  // namespace loopegg

@@ -11,6 +11,7 @@ double attr_float(const OnnxNode& node, const std::string& name, double absent);
 std::string attr_text(const OnnxNode& node, const std::string& name, const std::string& absent);
 std::optional<std::vector<std::int64_t>> attr_ints(const OnnxNode& node, const std::string& name);
 std::optional<std::vector<float>> attr_floats(const OnnxNode& node, const std::string& name);
+std::optional<std::vector<std::string>> attr_texts(const OnnxNode& node, const std::string& name);
 const OnnxTensor* attr_tensor(const OnnxNode& node, const std::string& name);  // null when absent
 
 }  // namespace loopegg

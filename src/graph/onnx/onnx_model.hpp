@@ -29,7 +29,7 @@ inline int element_type(const OnnxTensor& t) {
     return t.kind == OnnxTensor::Kind::float32 ? 1 : t.kind == OnnxTensor::Kind::float64 ? 11 : t.kind == OnnxTensor::Kind::int64 ? 7 : 0;
 }
 
-using OnnxAttr = std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>, std::vector<float>, OnnxTensor>;
+using OnnxAttr = std::variant<std::int64_t, float, std::string, std::vector<std::int64_t>, std::vector<float>, OnnxTensor, std::vector<std::string>>;
 
 struct OnnxNode {
     std::string op, name;

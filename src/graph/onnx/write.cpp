@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "graph/onnx/element_types.hpp"
 #include "graph/onnx/export.hpp"
 #include "graph/onnx/onnx.hpp"
 #include "graph/weights.hpp"
@@ -52,7 +53,7 @@ std::string move_outside(OnnxModel& model) {
     std::string data;
     for (auto& [name, tensor] : model.initializers) {
         const std::size_t bytes = tensor.floats.size() * sizeof(float);
-        if (bytes < least_outside || tensor.kind != OnnxTensor::Kind::float32) continue;
+        if (bytes < least_outside || element_type(tensor) != onnx_type::float32) continue;
         data.resize((data.size() + page - 1) / page * page);
         model.outside[name] = data.size();
         data.append(reinterpret_cast<const char*>(tensor.floats.data()), bytes);
@@ -65,8 +66,10 @@ std::string move_outside(OnnxModel& model) {
 
 OnnxFiles onnx_files(const Graph& graph, const Weights& weights, const std::string& file_name, const OnnxWriting& how) {
     check_weights(graph, weights, "the weights to export");
-    OnnxModel model = onnx_model(graph, &weights);
+    OnnxModel model = onnx_model(graph, &weights, how.rounded);
     OnnxFiles files;
+    if (const auto lost = std::count_if(how.rounded.begin(), how.rounded.end(), [](const auto& site) { return site.second == "tf32"; }); lost > 0)
+        files.notes.push_back(fmt::format("{} sites multiply TF32 numbers, which ONNX has no type for: {} has them in float32", lost, file_name));
     if (std::string why = open_batch(graph, model); !why.empty())
         files.notes.push_back(fmt::format("the batch was open ('{}') and is {} in {}: {}", symbol_of(graph), graph.inputs[0].shape[0], file_name, why));
     for (const auto& [key, words] : how.about) model.metadata[key] = words;

@@ -16,7 +16,8 @@ def run_onnx(text, output, inputs):
     attributes = {}
     for name, value in node["attrs"].items():
         if isinstance(value, dict):
-            value = tensor(value["tensor"]) if "tensor" in value else number(value["float"]) if "float" in value else [number(v) for v in value["floats"]]
+            (kind, held), = value.items()
+            value = tensor(held) if kind == "tensor" else number(held) if kind == "float" else [v if kind == "texts" else number(v) for v in held]
         attributes[name] = value
     names, given, constants = [], {}, []
     for i, about in enumerate(node["inputs"]):

@@ -89,6 +89,17 @@ class Patches(nn.Module):
         return self.head(self.ln(y))
 
 
+class Recurrent(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lstm, self.gru = nn.LSTM(6, 8, 2, bidirectional=True, batch_first=True), nn.GRU(16, 8, batch_first=True)
+
+    def forward(self, x):
+        y, (h, c) = self.lstm(x)
+        y, g = self.gru(y)
+        return torch.cat([y[:, -1], g[0], h[-1], c[0]], 1)
+
+
 def strip(path):
     """Removes what identifies the machine that made the file."""
     model = onnx.load(path)
@@ -119,12 +130,44 @@ def export(model, shape, name, opset, dynamo):
 def small():
     torch.manual_seed(1)
     cases = {"basic_block": (BasicBlock(), (1, 3, 16, 16)), "inverted": (Inverted(), (1, 4, 6, 6)), "dense": (Dense(), (1, 6, 9, 9)),
-             "attention": (Attention(False), (1, 7, 16)), "sdpa": (Attention(True), (1, 7, 16)), "patches": (Patches(), (1, 3, 16, 16))}
+             "attention": (Attention(False), (1, 7, 16)), "sdpa": (Attention(True), (1, 7, 16)), "patches": (Patches(), (1, 3, 16, 16)),
+             "recurrent": (Recurrent(), (2, 5, 6))}
     runs = {}
     for name, (model, shape) in cases.items():
         runs |= export(model, shape, f"{name}_script_14", 14, False)
         runs |= export(model, shape, f"{name}_dynamo_20", 20, True)
+    runs |= quantized(runs, "basic_block", quantize_activations="uint8", per_channel=True)
+    runs |= quantized(runs, "patches", quantize_activations="int8", per_channel=False)
     save_file(runs, HERE / "exported.safetensors")
+
+
+def quantized(runs, name, quantize_activations, per_channel):
+    """One of the files as ONNX Runtime quantizes it, an input, and what ONNX Runtime computes node by node."""
+    import onnxruntime
+    from onnxruntime import quantization
+    random = numpy.random.default_rng(1)
+    inputs = [random.standard_normal((1, 3, 16, 16), dtype=numpy.float32) for _ in range(8)]
+    with tempfile.TemporaryDirectory() as folder:
+        source, path = pathlib.Path(folder) / "source.onnx", pathlib.Path(folder) / "quantized.onnx"
+        source.write_bytes(runs[f"{name}_script_14.onnx"].tobytes())
+
+        class Reader(quantization.CalibrationDataReader):
+            def __init__(self):
+                self.rest = iter([{onnx.load(source).graph.input[0].name: x} for x in inputs])
+
+            def get_next(self):
+                return next(self.rest, None)
+
+        kind = quantization.QuantType.QUInt8 if quantize_activations == "uint8" else quantization.QuantType.QInt8
+        quantization.quantize_static(source, path, Reader(), quant_format=quantization.QuantFormat.QDQ, per_channel=per_channel, activation_type=kind,
+                                     weight_type=quantization.QuantType.QInt8)
+        strip(path)
+        file = numpy.frombuffer(path.read_bytes(), numpy.uint8)
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL  # otherwise sums of products are whole numbers
+        session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        y = session.run(None, {session.get_inputs()[0].name: inputs[0]})[0]
+    return {f"{name}_quantized.onnx": file, f"{name}_quantized.x": inputs[0], f"{name}_quantized.y": y}
 
 
 def zoo(folder, names):

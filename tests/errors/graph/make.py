@@ -261,7 +261,7 @@ nested = b""
 for _ in range(300):
     nested = message((5, message((1, "g"), (6, message((1, nested))))))
 write("nested.onnx", message((1, 8), (7, message((1, nested)))))
-write("unknown-operator.onnx", onnx([node("LSTM", ["x"], ["y"])]))
+write("unknown-operator.onnx", onnx([node("Bernoulli", ["x"], ["y"])]))
 write("own-domain.onnx", onnx([node("Fancy", ["x"], ["y"], domain="com.example")]))
 write("unknown-value.onnx", onnx([node("Relu", ["z"], ["y"])]))
 write("cycle.onnx", onnx([node("Relu", ["b"], ["a"]), node("Relu", ["a"], ["b"]), node("Add", ["x", "b"], ["y"])]))

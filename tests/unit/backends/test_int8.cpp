@@ -109,6 +109,42 @@ TEST_CASE("as many sites are rounded as the limit allows, and the least sensitiv
     for (const auto& [site, nest] : some.kept) CHECK_FALSE(rounds_operands(nest));
 }
 
+// Two convolutions as a quantized file has them: inputs and weights are rounded, and the scales are known.
+Model quantized_convolutions() {
+    GraphBuilder b("quantized");
+    const auto rounded = [&](const char* name, const std::string& x, double scale, double zero) {
+        return b.node("fake_quantize", name, {x}, {{"scale", scale}, {"zero", zero}, {"low", 0.0}, {"high", 255.0}});
+    };
+    const std::string x = rounded("bytes", b.input("x", {1, 16, 16, 16}), 0.03125, 128);
+    const std::string positive = rounded("more", b.relu("positive", b.conv("first", x, {.out = 32, .kernel = 3, .padding = 1})), 0.03125, 0);
+    Model model;
+    model.graph = b.finish({b.conv("second", positive, {.out = 32, .kernel = 1})});
+    model.weights = initial_weights(model.graph, 3);
+    for (const std::string site : {"first", "second"}) {
+        Tensor& weight = model.weights.at(site + ".weight");
+        const std::vector<float> scales = weight_scales(weight.values, 32);
+        for (std::size_t i = 0; i < weight.values.size(); ++i) {
+            const float scale = scales[i / (weight.values.size() / 32)];
+            weight.values[i] = whole_weight(weight.values[i], scale) * scale;
+        }
+        Tensor& known = model.weights[int8_scales_name(site)] = {{34}, {0.03125f, site == "first" ? 128.0f : 0.0f}};
+        known.values.insert(known.values.end(), scales.begin(), scales.end());
+    }
+    return model;
+}
+
+TEST_CASE("a quantized network computes on int8 units what its roundings say, with the scales of its file", "[flow]") {
+    Model model = quantized_convolutions();
+    const auto inputs = images(model.graph, 1);
+    const RoundedSites both = round_within(0.01, model.graph, model.weights, with_dots(), inputs);
+    CHECK(both.kinds == std::map<std::string, std::string>{{"first", "int8"}, {"second", "int8"}});
+    CHECK(both.error.mean < 1e-4);                    // at most a value that lies between two numbers goes to the other one
+    model.weights.erase(int8_scales_name("second"));  // what has no scales stays in float32
+    const RoundedSites one = round_within(0.01, model.graph, model.weights, with_dots(), inputs);
+    CHECK(one.kinds == std::map<std::string, std::string>{{"first", "int8"}});
+    CHECK(one.kept.contains("second"));
+}
+
 TEST_CASE("int8 sites without scales, with wrong ones, or with weights that are not finite are refused", "[errors]") {
     Model model = two_convolutions();
     CHECK_THROWS_WITH(compile(model, model.weights), Catch::Contains("site 'first' multiplies int8 numbers") && Catch::Contains("--data"));

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <set>
 
 #include "backends/kernel/elf_object.hpp"
 #include "backends/network/network.hpp"
@@ -16,9 +17,12 @@
 #include "base/process.hpp"
 #include "base/scratch.hpp"
 #include "fisher/engine.hpp"
+#include "graph/builder.hpp"
 #include "graph/carry_weights.hpp"
 #include "graph/interpreter.hpp"
 #include "graph/load.hpp"
+#include "graph/onnx/onnx.hpp"
+#include "graph/onnx/onnx_model.hpp"
 #include "graph/weights.hpp"
 #include "rewrite/plan_rules.hpp"
 #include "tests/small_graphs.hpp"
@@ -166,6 +170,45 @@ TEST_CASE("operators of others' models are compiled as the interpreter has them"
   {"name": "same", "op": "identity", "inputs": ["clipped"]}]})");
     const Model m = load_model(file.path().string());
     check_against_interpreter(m.graph, m.weights);
+}
+
+// An LSTM of an ONNX file with sizes of 16.
+Model lstm(std::int64_t steps, std::int64_t batch) {
+    OnnxModel m;
+    m.producer = "somebody", m.opset = 18;
+    m.inputs.push_back({"x", {steps, batch, 16}}), m.outputs.push_back({"y", {steps, 2, batch, 16}});
+    for (const auto& [name, shape] : std::map<std::string, Shape>{{"W", {2, 64, 16}}, {"R", {2, 64, 16}}, {"B", {2, 128}}})
+        m.initializers.emplace_back(name, OnnxTensor{OnnxTensor::Kind::float32, shape, normal_tensor(shape, 1, name).values});
+    m.nodes.push_back({"LSTM", "lstm", {"x", "W", "R", "B"}, {"y"}, {{"hidden_size", std::int64_t{16}}, {"direction", std::string("bidirectional")}}});
+    return import_onnx("lstm.onnx", serialize_onnx(m), {}, false);
+}
+
+TEST_CASE("a recurrent layer is compiled as the interpreter has it, and equal steps are equal kernels", "[flow]") {
+    std::vector<int> kernels;
+    for (const auto& [steps, batch] : {std::pair<std::int64_t, std::int64_t>{4, 1}, {9, 1}, {4, 3}}) {
+        const Model m = lstm(steps, batch);
+        check_against_interpreter(m.graph, m.weights);
+        std::set<std::string> nests;
+        for (const NetworkPlan::Step& s : plan_without_constants(m.graph, {}, find_target("host")).steps)
+            if (s.nest) nests.insert(to_string(s.nest->nest));
+        kernels.push_back(static_cast<int>(nests.size()));
+    }
+    CHECK(kernels[1] == kernels[0]);  // the product of all inputs has another size, and everything else is the same
+}
+
+TEST_CASE("roundings are compiled as the interpreter has them", "[flow]") {
+    GraphBuilder b("rounded");
+    const std::string x = b.input("x", {3, 5, 7});
+    const std::string whole = b.node("round", "round", {b.node("scale", "large", {x}, {{"value", 4.0}})});
+    b.node("fake_quantize", "bytes", {x}, {{"scale", 0.125}, {"zero", 3.0}, {"low", 0.0}, {"high", 255.0}});
+    b.node("quantize", "numbers", {x}, {{"scale", 0.0123}, {"zero", -5.0}});
+    const Graph graph = b.finish({whole, "bytes", "numbers"});
+    Folder folder;
+    compile_network({graph, {}, {}}, find_target("host"), folder.path());
+    const Tensor input = normal_tensor({3, 5, 7}, 4, "x");
+    const auto got = LoadedNetwork(folder.path()).run(std::vector{input});
+    const Tensors wanted = interpret(graph, {}, {{"x", input}});
+    for (std::size_t o = 0; o < got.size(); ++o) CHECK(got[o].values == wanted.at(graph.outputs[o]).values);  // bit for bit
 }
 
 TEST_CASE("outputs may be an input, one value twice, and parts of each other", "[flow]") {

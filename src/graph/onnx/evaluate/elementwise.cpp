@@ -247,6 +247,40 @@ Outputs bitwise_not(const OnnxNode&, Inputs in, std::int64_t) {
     return {cast(y, element_type(y))};
 }
 
+// The place of each element's scale and zero: one for all elements, or one for each place along an axis.
+Ints steps_of_scales(const OnnxNode& node, const OnnxTensor& x, const OnnxTensor& scale, const OnnxTensor* zero) {
+    Ints steps(x.dims.size(), 0);
+    if (zero && size_of(*zero) != size_of(scale)) problem("there are other numbers of scales and of zeros");
+    if (attr_int(node, "block_size", 0) != 0 || scale.dims.size() > 1) problem("scales for blocks of elements are not supported");
+    if (scale.dims.empty() || size_of(scale) == 1) return steps;
+    const std::int64_t axis = placed_axis(attr_int(node, "axis", 1), rank_of(x));
+    if (scale.dims[0] != x.dims[at(axis)]) problem("there is not one scale for each place along its axis");
+    steps[at(axis)] = 1;
+    return steps;
+}
+
+Outputs quantize(const OnnxNode& node, Inputs in, std::int64_t) {
+    const OnnxTensor &x = need(in, 0), &scale = need(in, 1), *zero = maybe(in, 2);
+    const int type = zero ? element_type(*zero) : static_cast<int>(attr_int(node, "output_dtype", uint8));
+    const std::optional<WholeRange> range = whole_range(type);
+    if (!range) problem("it quantizes to a type that is not supported");
+    OnnxTensor y = make(type, x.dims);
+    each(x.dims, {steps_of_scales(node, x, scale, zero)}, [&](std::size_t i, const Ints& o) {
+        const float scaled = static_cast<float>(number(x, i)) / static_cast<float>(number(scale, at(o[0])));
+        const double placed = std::nearbyint(scaled) + (zero ? number(*zero, at(o[0])) : 0.0);
+        y.integers[i] = static_cast<std::int64_t>(std::isnan(placed) ? 0.0 : std::clamp(placed, range->low, range->high));
+    });
+    return {y};
+}
+
+Outputs dequantize(const OnnxNode& node, Inputs in, std::int64_t) {
+    const OnnxTensor &x = need(in, 0), &scale = need(in, 1), *zero = maybe(in, 2);
+    OnnxTensor y = make(float32, x.dims);
+    each(x.dims, {steps_of_scales(node, x, scale, zero)},
+         [&](std::size_t i, const Ints& o) { set(y, i, (number(x, i) - (zero ? number(*zero, at(o[0])) : 0.0)) * number(scale, at(o[0]))); });
+    return {y};
+}
+
 Outputs same(const OnnxNode&, Inputs in, std::int64_t) { return {need(in, 0)}; }
 
 Outputs dropout(const OnnxNode& node, Inputs in, std::int64_t) {
@@ -293,6 +327,8 @@ Operation elementwise_operation(const std::string& op) {
         {"Clip", clip},
         {"Cast", cast_to},
         {"CastLike", cast_to},
+        {"QuantizeLinear", quantize},
+        {"DequantizeLinear", dequantize},
         {"Identity", same},
         {"Dropout", dropout},
     };

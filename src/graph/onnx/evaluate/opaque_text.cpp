@@ -61,6 +61,7 @@ struct AttrJson {
         return {{"floats", tensor_json({OnnxTensor::Kind::float32, {static_cast<std::int64_t>(v.size())}, v})["values"]}};
     }
     json operator()(const OnnxTensor& v) const { return {{"tensor", tensor_json(v)}}; }
+    json operator()(const std::vector<std::string>& v) const { return {{"texts", v}}; }
 };
 
 OnnxAttr attr_of(const json& j) {
@@ -69,6 +70,7 @@ OnnxAttr attr_of(const json& j) {
     if (j.is_array()) return j.get<std::vector<std::int64_t>>();
     if (j.contains("float")) return reals<float>(json::array({j.at("float")}))[0];
     if (j.contains("floats")) return reals<float>(j.at("floats"));
+    if (j.contains("texts")) return j.at("texts").get<std::vector<std::string>>();
     return tensor_of(j.at("tensor"));
 }
 
