@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
-"""Requests a second of a server: many callers of one network at once, loopegg's network.so against ONNX Runtime with as many threads.
+"""Requests per second of a server: many callers of one network at once, loopegg's network.so against ONNX Runtime on as many processors.
 
     .deps/peers/bin/python3 bench/requests.py MODEL.onnx=FOLDER ... [--callers 8] [--threads 2] [--rounds 12] [--seconds 2]
 
-FOLDER is what 'loopegg compile MODEL.onnx' wrote. Each contestant is a process of its own with its callers as threads (Python's lock is released inside both), and
-they serve in turns, so that a machine whose speed changes treats both alike. Every caller asks again as soon as it has its answer. ONNX Runtime has one session, as
-its documentation advises, with `threads` threads inside an operator; loopegg has a context of `threads` threads for each caller.
+FOLDER is what 'loopegg compile MODEL.onnx' or 'loopegg optimize' wrote. Each contestant is a process with its callers as threads (Python's lock is released inside
+each), and they serve interleaved, so that a machine whose speed changes treats them alike. Every caller asks again as soon as it has its answer. loopegg has a
+context of `threads` threads for each caller. ONNX Runtime has one session, as its documentation advises, in three settings: `threads` threads inside an operator (its
+default on a machine with as many cores), the same without spinning, and one thread for each caller. `best` is its setting with the most requests.
 """
 import argparse
+import concurrent.futures
 import json
 import multiprocessing
 import os
 import statistics
 import sys
-import threading
 import time
 
 import numpy
@@ -34,10 +35,13 @@ class Ours:
 
 
 class OnnxRuntime:
+    spinning, alone = "1", False
+
     def __init__(self, model, folder, threads):
         import onnxruntime
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
+        options.intra_op_num_threads = 1 if self.alone else threads
+        options.add_session_config_entry("session.intra_op.allow_spinning", self.spinning)
         self.session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         with open(os.path.join(folder, "network.json")) as file:
             self.shapes = {i["name"]: i["shape"] for i in json.load(file)["inputs"]}
@@ -47,40 +51,52 @@ class OnnxRuntime:
         return lambda: self.session.run(None, inputs)
 
 
-def serve(entrant, callers, seconds):
-    """Requests a second, and how long one took at the median and at worst of a hundred, in milliseconds."""
-    end, counts, times = time.perf_counter() + seconds, [0] * callers, [[] for _ in range(callers)]
+class OnnxRuntimeAsleep(OnnxRuntime):
+    spinning = "0"
 
-    def ask(c):
-        call = entrant.caller()
+
+class OnnxRuntimeAlone(OnnxRuntime):
+    alone = True
+
+
+CONTESTANTS = {"loopegg": Ours, "default": OnnxRuntime, "without spinning": OnnxRuntimeAsleep, "one thread each": OnnxRuntimeAlone}
+
+
+def serve(entrant, pool, callers, seconds):
+    """Requests per second, and percentiles of the time that one took, in milliseconds."""
+    end = time.perf_counter() + seconds
+
+    def ask():
+        call, took = entrant.caller(), []
         while (begin := time.perf_counter()) < end:
             call()
-            times[c].append(1000 * (time.perf_counter() - begin))
-            counts[c] += 1
+            took.append(1000 * (time.perf_counter() - begin))
+        return took
 
     begin = time.perf_counter()
-    threads = [threading.Thread(target=ask, args=(c,)) for c in range(callers)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    took = sorted(t for of in times for t in of)
-    return sum(counts) / (time.perf_counter() - begin), statistics.median(took), took[int(0.99 * len(took))]
+    took = sorted(t for caller in [pool.submit(ask) for _ in range(callers)] for t in caller.result())
+    return len(took) / (time.perf_counter() - begin), [took[int(share * len(took))] for share in (0.5, 0.9, 0.99)]
+
+
+def shown_quartiles(values, form):
+    low, middle, high = statistics.quantiles(values, n=4)
+    return f"{form.format(middle)} ({form.format(low)} to {form.format(high)})"
 
 
 def contestant(kind, model, folder, arguments, pipe):
-    entrant = kind(model, folder, arguments.threads)
-    serve(entrant, arguments.callers, 1)
+    entrant, pool = kind(model, folder, arguments.threads), concurrent.futures.ThreadPoolExecutor(arguments.callers)   # the threads of a server stay
+    serve(entrant, pool, arguments.callers, 1)
     pipe.send(None)
     while pipe.recv():
-        pipe.send(serve(entrant, arguments.callers, arguments.seconds))
+        pipe.send(serve(entrant, pool, arguments.callers, arguments.seconds))
 
 
 def compared(model, folder, arguments):
-    context, pipes, rounds = multiprocessing.get_context("spawn"), [], [[], []]
-    for kind in (Ours, OnnxRuntime):
+    context, pipes, rounds = multiprocessing.get_context("spawn"), [], [[] for _ in CONTESTANTS]
+    for kind in CONTESTANTS.values():
         mine, theirs = context.Pipe()
         context.Process(target=contestant, args=(kind, model, folder, arguments, theirs), daemon=True).start()
+        theirs.close()   # so that a contestant that fails ends the comparison
         mine.recv()
         pipes.append(mine)
     for _ in range(arguments.rounds):
@@ -100,15 +116,18 @@ def main():
     p.add_argument("--rounds", type=int, default=12)
     p.add_argument("--seconds", type=float, default=2)
     arguments = p.parse_args()
-    print(f"{arguments.callers} callers, {arguments.threads} threads, {os.cpu_count()} processors, {arguments.rounds} rounds of {arguments.seconds:g} s each, interleaved; medians over rounds")
-    print("| network | loopegg, requests/s | ONNX Runtime | ratio (quartiles) | loopegg p50, p99 ms | ONNX Runtime p50, p99 ms |\n|---|---|---|---|---|---|")
+    print(f"{arguments.callers} callers, {arguments.threads} threads, {os.cpu_count()} processors, {arguments.rounds} rounds of {arguments.seconds:g} s each, interleaved; medians and quartiles over rounds")
+    print("| network | contestant | requests/s (quartiles) | p50, p90, p99 ms | loopegg's ratio (quartiles) |\n|---|---|---|---|---|")
     for network in arguments.networks:
         model, _, folder = network.partition("=")
-        ours, theirs = compared(model, folder, arguments)
-        middle = [[statistics.median(r[i] for r in all_of) for i in range(3)] for all_of in (ours, theirs)]
-        ratios = sorted(o[0] / t[0] for o, t in zip(ours, theirs))
-        print(f"| {os.path.basename(model)} | {middle[0][0]:.1f} | {middle[1][0]:.1f} | {statistics.median(ratios):.2f} ({ratios[len(ratios) // 4]:.2f} to {ratios[3 * len(ratios) // 4]:.2f}) "
-              f"| {middle[0][1]:.1f}, {middle[0][2]:.1f} | {middle[1][1]:.1f}, {middle[1][2]:.1f} |", flush=True)
+        rounds = compared(model, folder, arguments)
+        per_second = [statistics.median(r[0] for r in of) for of in rounds]
+        best = max(range(1, len(rounds)), key=per_second.__getitem__)
+        for i, name in enumerate(CONTESTANTS):
+            name = "ONNX Runtime, " * (i > 0) + name + " (best)" * (i == best)
+            times = ", ".join(f"{statistics.median(r[1][k] for r in rounds[i]):.1f}" for k in range(3))
+            ratio = shown_quartiles([o[0] / t[0] for o, t in zip(rounds[0], rounds[i])], "{:.2f}") if i else ""
+            print(f"| {os.path.basename(folder.rstrip('/'))} | {name} | {shown_quartiles([r[0] for r in rounds[i]], '{:.1f}')} | {times} | {ratio} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@
     fast = run.compile(student)                            # the compiled network with the trained weights
     fast.save("net"); loopegg.load("net")                  # elsewhere, without torch
 
+    graph = loopegg.EGraph(loopegg.Rules("(rule mul-one (* ?a 1) => ?a)"))   # the engine, for terms of your own
+
 docs/how-to/python.md shows all of it.
 """
 from typing import TYPE_CHECKING, Any
@@ -17,11 +19,14 @@ from ._errors import InternalFault, LoopeggError, UsageError
 from ._version import __version__
 
 if TYPE_CHECKING:
+    from ._engine import EGraph, Extracted, Proof, Rules, Saturation
     from ._network import Network, load
     from ._run import Run, open_run, optimize
 
-_WHERE = {"Network": "_network", "load": "_network", "Run": "_run", "open_run": "_run", "optimize": "_run"}
-__all__ = ["InternalFault", "LoopeggError", "Network", "Run", "UsageError", "__version__", "load", "open_run", "optimize"]
+_WHERE = {"Network": "_network", "load": "_network", "Run": "_run", "open_run": "_run", "optimize": "_run",
+          **dict.fromkeys(("EGraph", "Extracted", "Proof", "Rules", "Saturation"), "_engine")}
+__all__ = ["EGraph", "Extracted", "InternalFault", "LoopeggError", "Network", "Proof", "Rules", "Run", "Saturation", "UsageError", "__version__", "load",
+           "open_run", "optimize"]
 
 
 def __getattr__(name: str) -> Any:

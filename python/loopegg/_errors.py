@@ -1,7 +1,7 @@
 """The exceptions of the package, with the place in the file that was at fault."""
 from __future__ import annotations
 
-from typing import Optional
+from typing import Any, Optional
 
 
 class LoopeggError(Exception):
@@ -19,3 +19,9 @@ class UsageError(LoopeggError, ValueError):
 
 class InternalFault(LoopeggError):
     """A fault of loopegg itself."""
+
+
+def error_of(code: int, said: "dict[str, Any]") -> LoopeggError:
+    """The exception for what the program or the engine said, and the exit code that goes with it."""
+    kind = UsageError if code == 2 else InternalFault if code == 70 else LoopeggError
+    return kind(said["message"], said.get("file"), said.get("line"), said.get("column"), said.get("hint"))

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import math
 import os
 import pathlib
 import shutil
@@ -71,11 +72,12 @@ class Network:
         return ", ".join(f"{name} {shape}" for name, shape in self.inputs.items())
 
     def __call__(self, *arrays: Any, **named: Any) -> Any:
-        """Runs the network on float32 arrays, by position or by the names of inputs. Returns one array, or a tuple where the network has several outputs; tensors of
-        PyTorch where an input is one. Memory is not copied if it is float32, contiguous and aligned to 64 bytes."""
+        """Runs the network on float32 arrays, tensors, or whatever else speaks DLPack, by position or by the names of inputs. Returns one array, or a tuple where the
+        network has several outputs; tensors of PyTorch where an input is one. Inputs that are float32, contiguous and aligned to 64 bytes are not copied, and
+        outputs never are."""
         given = self._by_name(arrays, named)
         values = [_as_input(name, given[name], shape) for name, shape in self.inputs.items()]
-        results = [numpy.empty(shape, numpy.float32) for shape in self.outputs.values()]
+        results = [_usable_array(shape) for shape in self.outputs.values()]
         if not hasattr(self._mine, "context"):
             self._mine.context = _Context(self, self._threads)
         # ctypes releases the interpreter's lock while the network runs.
@@ -151,12 +153,32 @@ def _as_input(name: str, value: Any, shape: tuple[int, ...]) -> Any:
     if _is_tensor(value):
         value = value.detach().cpu()
     try:
-        array = numpy.ascontiguousarray(value, dtype=numpy.float32)
+        array = numpy.ascontiguousarray(_shared(value), dtype=numpy.float32)
     except (TypeError, ValueError) as e:
         raise UsageError(f"the input {name} is no array of numbers: {e}") from None
     if numpy.shape(value) != shape:
         raise UsageError(f"the input {name} has the shape {tuple(numpy.shape(value))}; expected {shape}")
     return array
+
+
+def _shared(value: Any) -> Any:
+    """The same memory as an array of NumPy, where DLPack can share it."""
+    if isinstance(value, numpy.ndarray) or not hasattr(value, "__dlpack__"):
+        return value
+    try:
+        return numpy.from_dlpack(value)
+    except (BufferError, RuntimeError, TypeError, ValueError):   # of another device, or of a type that NumPy lacks
+        return value
+
+
+def _usable_array(shape: tuple[int, ...]) -> Any:
+    """An array that kernels write to directly: it begins at a multiple of 64 bytes, and its last page has 64 bytes more, because kernels use whole vectors."""
+    count = math.prod(shape)
+    memory = numpy.empty(4 * count + 192, numpy.uint8)
+    begin = -memory.ctypes.data % 64
+    if (memory.ctypes.data + begin + 4 * count - 1) % 4096 > 4095 - 64:
+        begin += 64
+    return memory[begin:begin + 4 * count].view(numpy.float32).reshape(shape)
 
 
 def _addresses(arrays: list[Any]) -> Any:

@@ -11,7 +11,7 @@ import sys
 import threading
 from typing import Any, Callable, Optional, Sequence, Union
 
-from ._errors import InternalFault, LoopeggError, UsageError
+from ._errors import LoopeggError, error_of
 
 HERE = pathlib.Path(__file__).resolve().parent
 PACKAGES = {"tvm": "apache-tvm", "tvm_ffi": "apache-tvm-ffi", "torch": "torch", "highspy": "highspy"}   # whose libraries the program opens
@@ -67,15 +67,15 @@ def _raise(code: int, answer: str, said: str) -> None:
         first = json.loads(answer)["errors"][0]
     except (ValueError, KeyError, IndexError, TypeError):
         first = {"message": said.strip() or f"loopegg ended with {code}"}
-    kind = UsageError if code == 2 else InternalFault if code == 70 else LoopeggError
-    raise kind(first["message"], first.get("file"), first.get("line"), first.get("column"), first.get("hint"))
+    raise error_of(code, first)
 
 
 def ask(words: Words, progress: Optional[Callable[[str], None]] = None, timeout: Optional[float] = None) -> Any:
     """Runs a command with --json, and gives its answer. Python's lock is free meanwhile. Ctrl-C ends the command as it does on a terminal (what was measured is
-    kept), and raises KeyboardInterrupt. `progress` gets each line that the command shows; without it they go where standard error goes, if that is a terminal."""
+    kept), and raises KeyboardInterrupt. `progress` gets each line that the command shows; without it, a terminal or the cell of a notebook shows them."""
     shown: Any = subprocess.PIPE
     master = slave = -1
+    progress = progress or _notebook_line()
     if progress:
         master, slave = os.openpty()   # a terminal of its own, so that the command shows its bar
         shown = slave
@@ -109,6 +109,15 @@ def _is_terminal() -> bool:
         return os.isatty(sys.stderr.fileno())
     except (OSError, ValueError):   # a notebook's stream
         return False
+
+
+def _notebook_line() -> Optional[Callable[[str], None]]:
+    """Shows a line below the cell of a notebook in place of the one before; None where this is no notebook."""
+    if "ipykernel" not in sys.modules:
+        return None
+    from IPython.display import display   # type: ignore[import-not-found]
+    handle = display({"text/plain": "loopegg"}, raw=True, display_id=True)
+    return None if handle is None else lambda line: handle.update({"text/plain": line}, raw=True)
 
 
 def _follow(terminal: int, progress: Callable[[str], None], said: list[str]) -> None:

@@ -7,14 +7,18 @@ import json
 import os
 import pathlib
 import runpy
+import shutil
 import tempfile
 from typing import Any, Callable, Iterator, Optional, Union
+
+import numpy
 
 from ._errors import LoopeggError, UsageError
 from ._network import Network
 from ._program import Words, ask
 
 Path = Union[str, "os.PathLike[str]"]
+DATA_IMAGES = 4096   # of a loader that are written for the guard
 
 
 class Run:
@@ -100,14 +104,18 @@ def open_run(folder: Path) -> Run:
     return Run(folder)
 
 
-def optimize(model: Any, example_inputs: Any = None, *, out: Path = "out", progress: Optional[Callable[[str], None]] = None, **options: Any) -> Run:
+def optimize(model: Any, example_inputs: Any = None, *, data: Any = None, out: Path = "out", progress: Optional[Callable[[str], None]] = None, **options: Any) -> Run:
     """Makes a network faster, writes everything to the folder `out`, and returns the run.
 
-    model: the path of an .onnx file or a model.json, zoo:NAME, or a torch.nn.Module, which needs `example_inputs` (a tensor, or a tuple of tensors).
-    progress: called with each line of progress; without it, progress is shown where standard error is a terminal.
+    model: the path of an .onnx file or a model.json, zoo:NAME, a torch.export.ExportedProgram, or a torch.nn.Module, which needs `example_inputs` (a tensor, or a
+        tuple of tensors).
+    data: a folder of images, or batches of images and labels, such as a DataLoader. The first 4,096 images of batches are written to the folder OUT-data.
+    progress: called with each line of progress; without it, progress is shown on a terminal and in a notebook.
     options: those of the command line, with underscores: max_loss=0.5, min_speedup=3, keep=["conv1"], strict_fp=True.
     """
     words = _words(options)
+    if data is not None:
+        words += [f"--data={os.fspath(data) if isinstance(data, (str, os.PathLike)) else _written(data, pathlib.Path(f'{os.fspath(out)}-data'))}"]
     with _model_file(model, example_inputs) as file:
         ask(["optimize", file, "--out", out, *words], progress)
     return Run(out)
@@ -132,6 +140,31 @@ def _word(flag: str, name: str, value: Any) -> Words:
     return [f"{flag}={os.fspath(value) if isinstance(value, os.PathLike) else value}"]
 
 
+def _written(batches: Any, folder: pathlib.Path) -> pathlib.Path:
+    """Batches of images and labels as files that --data reads."""
+    try:
+        all_batches = iter(batches)
+    except TypeError:
+        raise UsageError(f"data is {type(batches).__name__}; expected a folder, or batches of images and labels") from None
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    written = 0
+    for number, batch in enumerate(all_batches):
+        if not isinstance(batch, (tuple, list)) or len(batch) != 2:
+            raise UsageError(f"batch {number} of data is no pair of images and labels")
+        images, labels = (numpy.asarray(part) for part in batch)
+        if images.ndim < 2 or labels.shape != images.shape[:1]:
+            raise UsageError(f"batch {number} of data has images of shape {images.shape} and labels of shape {labels.shape}; expected one label for each image")
+        numpy.save(folder / f"images{number:05}.npy", images.astype(numpy.float32))
+        numpy.save(folder / f"labels{number:05}.npy", labels.astype(numpy.int64))
+        written += len(images)
+        if written >= DATA_IMAGES:
+            break
+    if not written:
+        raise UsageError("data has no batch")
+    return folder.resolve()
+
+
 @contextlib.contextmanager
 def _model_file(model: Any, example_inputs: Any) -> Iterator[Path]:
     if isinstance(model, (str, os.PathLike)):
@@ -139,31 +172,36 @@ def _model_file(model: Any, example_inputs: Any) -> Iterator[Path]:
             raise UsageError("example_inputs go with a torch.nn.Module; the shapes of a file are in the file, or in shape=\"NAME=1x3x224x224\"")
         yield model
         return
-    if not callable(getattr(model, "state_dict", None)):
-        raise UsageError(f"the model is {type(model).__name__}; expected the path of a file, zoo:NAME, or a torch.nn.Module")
-    if example_inputs is None:
+    exported = hasattr(model, "graph_module") and hasattr(model, "module_call_graph")   # a torch.export.ExportedProgram
+    if not exported and not callable(getattr(model, "named_parameters", None)):
+        raise UsageError(f"the model is {type(model).__name__}; expected the path of a file, zoo:NAME, a torch.nn.Module, or a torch.export.ExportedProgram")
+    if not exported and example_inputs is None:
         raise UsageError("a torch.nn.Module needs example_inputs: a tensor, or a tuple of tensors, of the shapes that it will run on")
+    if exported and example_inputs is not None:
+        raise UsageError("example_inputs go with a torch.nn.Module; an exported program has its own")
     with tempfile.TemporaryDirectory() as scratch:
         file = pathlib.Path(scratch, f"{type(model).__name__}.onnx")
-        _export(model, example_inputs if isinstance(example_inputs, tuple) else (example_inputs,), file)
+        _export(model, example_inputs if exported or isinstance(example_inputs, tuple) else (example_inputs,), file)
         yield file
 
 
-def _export(module: Any, inputs: tuple[Any, ...], file: pathlib.Path) -> None:
-    """Writes a module as ONNX by torch.export, with batch norms as they are, and leaves its mode as it was."""
+def _export(model: Any, inputs: Optional[tuple[Any, ...]], file: pathlib.Path) -> None:
+    """Writes a module or an exported program as ONNX by torch.export, with batch norms as they are, and leaves the mode of a module as it was."""
     try:
         import onnx, onnxscript, torch   # noqa: E401, F401
     except ImportError as e:
-        raise LoopeggError(f"reading a torch.nn.Module needs the package {e.name}", hint="pip install torch onnx onnxscript") from None
-    training = module.training
+        raise LoopeggError(f"reading a network of PyTorch needs the package {e.name}", hint="pip install torch onnx onnxscript") from None
+    training = getattr(model, "training", False)
     try:
-        exported = torch.onnx.export(module.eval(), inputs, dynamo=True, optimize=False, verbose=False)
+        program = model if inputs is None else model.eval()
+        exported = torch.onnx.export(program, inputs or (), dynamo=True, optimize=False, verbose=False)
         # What torch's own optimize=True does, without folding batch norms into convolutions.
         onnxscript.optimizer.fold_constants(exported.model)
         onnxscript.optimizer.remove_unused_nodes(exported.model)
-        exported.model.graph.name = type(module).__name__
+        exported.model.graph.name = type(model).__name__
         exported.save(str(file), external_data=False)
     except Exception as e:
-        raise LoopeggError(f"PyTorch cannot export the module: {e}") from e
+        raise LoopeggError(f"PyTorch cannot export the network: {e}") from e
     finally:
-        module.train(training)
+        if inputs is not None:
+            model.train(training)

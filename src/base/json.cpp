@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/embedded.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/text.hpp"
@@ -248,6 +249,13 @@ std::vector<JsonView> read_json_lines(const SourcePtr& source) {
         ++line;
     }
     return out;
+}
+
+nlohmann::json as_json(const Diagnostic& d) {
+    nlohmann::json e{{"message", d.message}};
+    if (d.where.known()) e["file"] = d.where.source->name, e["line"] = d.where.line(), e["column"] = d.where.column();
+    if (!d.hint.empty()) e["hint"] = d.hint;
+    return e;
 }
 
 nlohmann::json parse_json_file(const std::filesystem::path& file) {

@@ -5,15 +5,22 @@
 #include <cstdlib>
 #include <optional>
 
+#include "base/embedded.hpp"
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "source_root.hpp"
 
 namespace loopegg {
 namespace fs = std::filesystem;
+namespace {
+fs::path shipped_folder;
+}
+
+void set_shipped_folder(const fs::path& folder) { shipped_folder = folder; }
 
 fs::path shipped(std::string_view relative) {
     if (const char* home = std::getenv("LOOPEGG_HOME")) return fs::path(home) / relative;
+    if (!shipped_folder.empty()) return shipped_folder / relative;
     std::error_code none;
     const fs::path installed = fs::read_symlink("/proc/self/exe", none).parent_path().parent_path() / "share" / "loopegg" / relative;
     if (fs::exists(installed, none)) return installed;

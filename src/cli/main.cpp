@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "base/embedded.hpp"
 #include "base/error.hpp"
 #include "base/fault.hpp"
 #include "base/quote.hpp"
@@ -78,12 +79,7 @@ int fail(ExitCode c, const std::string& text, bool json, const std::vector<Diagn
     fmt::print(stderr, "{}\n", lines_for_terminal(text));
     if (json) {
         nlohmann::json errors = nlohmann::json::array();
-        for (const Diagnostic& d : all) {
-            nlohmann::json e{{"message", d.message}};
-            if (d.where.known()) e["file"] = d.where.source->name, e["line"] = d.where.line(), e["column"] = d.where.column();
-            if (!d.hint.empty()) e["hint"] = d.hint;
-            errors.push_back(std::move(e));
-        }
+        for (const Diagnostic& d : all) errors.push_back(as_json(d));
         if (errors.empty()) errors.push_back({{"message", text}});
         fmt::print("{}\n", nlohmann::json{{"ok", false}, {"errors", errors}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     }
