@@ -171,7 +171,15 @@ def readme_takes_a_module_to_a_trained_one_and_back():
                          nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 10))
     loader = [(torch.randn(4, 3, 224, 224), torch.randint(0, 10, (4,))) for _ in range(2)]
     code = fence("README.md", "import loopegg, torch, torchvision").replace("max_loss=0.5", f"max_loss=20, data=loader, out={str(HOME / 'readme')!r}, trials=2")
-    names = {"loader": loader}
+
+    def train(student, batches):
+        optimizer = torch.optim.SGD(student.parameters(), lr=0.01)
+        for images, labels in batches:
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(student(images), labels).backward()
+            optimizer.step()
+
+    names = {"loader": loader, "train": train}
     with unittest.mock.patch("torchvision.models.resnet18", lambda weights: tiny), contextlib.chdir(HOME):
         exec(code, names)
     x = torch.randn(1, 3, 224, 224)
