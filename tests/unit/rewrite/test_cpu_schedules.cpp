@@ -163,7 +163,8 @@ TEST_CASE("a part of the domain that a loop of one iteration selects is tiled li
     const std::string sizes = "(nest (conv2d 1 1 64 64 8 8 3 3 1 1 1 1 1 1) ";
     const auto loops_of = [&](const std::string& schedule) { return to_string(best((sizes + schedule + ")").c_str())[1]); };
     const std::string upper_half = loops_of("(at (span (quo co 32) 1 2) (at (rem co 32) (at ci (at oh (at ow (at kh (at kw done)))))))");
-    const std::string groups = loops_of("(at (diag 2 ci (rem co 32)) (at (span (quo co 32) 1 2) (at (rem co 16) (at (rem ci 32) (at oh (at ow (at kh (at kw done))))))))");
+    const std::string groups =
+        loops_of("(at (diag 2 ci (rem co 32)) (at (span (quo co 32) 1 2) (at (rem co 16) (at (rem ci 32) (at oh (at ow (at kh (at kw done))))))))");
     const std::string one_row = loops_of("(at co (at ci (at oh (at ow (at (span kh 1 2) (at kw done))))))");
     for (const std::string& loops : {upper_half, groups, one_row}) {
         CAPTURE(loops);
