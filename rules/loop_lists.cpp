@@ -219,11 +219,9 @@ std::vector<FunctionKind> loop_functions() {
         }));
     all.push_back(
         parts_function("block", "block-tile", "the loops of one part of a nest that is tiled for blocks of threads (rules/block_tiles.hpp)", of_block));
-    all.push_back(
-        parts_function("tile", "register-tile", "the loops of one part of a nest that is tiled for registers (rules/register_tiles.hpp)", of_tile));
+    all.push_back(parts_function("tile", "register-tile", "the loops of one part of a nest that is tiled for registers (rules/register_tiles.hpp)", of_tile));
     all.push_back(parts_function("rest", "register-tile", "the same of the rest of a nest that is cut where its whole vectors end", of_rest));
-    all.push_back(
-        parts_function("sweep", "sweep-tile", "the loops of one part of a nest that goes through memory once (rules/sweep_tiles.hpp)", of_sweep));
+    all.push_back(parts_function("sweep", "sweep-tile", "the loops of one part of a nest that goes through memory once (rules/sweep_tiles.hpp)", of_sweep));
     all.push_back(parts_function("sweep-rest", "sweep-tile", "the same of the rest of a nest that is cut where its whole vectors end", of_sweep_rest));
     all.push_back(
         parts_function("transform", "transform-tile", "the loops of one part of a nest that transforms tiles (rules/transform_tiles.hpp)", of_transform));

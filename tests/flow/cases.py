@@ -73,3 +73,18 @@ def setup_program(name):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+# A stand-in for libcuda.so.1 (bundle/driver.cpp), and the runner of bundles, built for a test.
+
+def build(source, output, *more):
+    subprocess.run([os.environ.get("CXX", "c++"), "-std=c++17", f"-I{ROOT}", f"-I{ROOT / 'backends/runtime'}", *more, str(source), "-o", output, "-ldl"], check=True)
+    return output
+
+
+def build_driver(folder):
+    return build(ROOT / "tests/flow/bundle/driver.cpp", folder + "/libcuda.so", "-shared", "-fPIC")
+
+
+def build_runner(folder):
+    return build(ROOT / "backends/runtime" / "bundle_runner.cpp", folder + "/runner")

@@ -10,8 +10,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 sys.path.insert(0, str(HERE))
-from cases import run_cases   # noqa: E402
-from fake_driver import build_driver   # noqa: E402
+from cases import build_driver, run_cases   # noqa: E402
 
 LOOPEGG = sys.argv.pop(1)
 ROOT = HERE.parents[2]

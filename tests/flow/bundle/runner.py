@@ -9,8 +9,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 sys.path.insert(0, str(HERE))
-from cases import run_cases   # noqa: E402
-from fake_driver import build_driver, build_runner   # noqa: E402
+from cases import build_driver, build_runner, run_cases   # noqa: E402
 
 FOLDER = tempfile.TemporaryDirectory()
 RUNNER = build_runner(FOLDER.name)
