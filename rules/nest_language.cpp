@@ -11,6 +11,7 @@
 #include "nest/term/grammar.hpp"
 #include "nest/term/rounding.hpp"
 #include "nest/term/statement_kinds.hpp"
+#include "nest/term/value.hpp"
 #include "nest/term/wrapped_statement.hpp"
 #include "rules/loop_lists.hpp"
 #include "rules/nest_facts.hpp"
@@ -160,7 +161,10 @@ std::vector<GuardKind> guards() {
              {"convolution", "the statement is a convolution, and nothing comes after its sums but its own bias", is_convolution},
              {"weighted-sum", "the statement sums products with weights, and nothing comes after its sums", is_weighted_sum},
              {"has-weights", "the statement sums products with weights, whatever comes after its sums", has_weights},
-             {"beyond-map", "the statement is more than a function of each element", is_beyond_map}})
+             {"beyond-map", "the statement is more than a function of each element", is_beyond_map},
+             {"separate-columns", "a product of matrices, to which nothing is added: its columns can be computed by themselves", has_separate_columns},
+             {"each-element", "an element of the output needs only the same element of the input", works_by_element},
+             {"sums-columns", "a sum over the columns of the input, with weights or without: it can be taken in blocks of columns", sums_columns}})
         all.push_back({name, {{"statement"}}, summary, [holds](const Question& q) {
                            const StatementFact* s = q.arguments[0].eclass == none ? nullptr : nest_facts(q).statement(q.arguments[0].eclass);
                            if (s == nullptr || !s->statement) return no("not a statement");
@@ -254,6 +258,22 @@ std::vector<ListKind> lists() {
                       &BilinearNests::input),
         bilinear_list("bilinear-products", "of a convolution: the products of its transformed input with transformed weights", &BilinearNests::products),
         bilinear_list("bilinear-output", "of a convolution: those products transformed back, and what follows its sums", &BilinearNests::output),
+        {"column-blocks",
+         {{"statement"}},
+         "of a sum over the columns of its input: how many columns a block may have",
+         [](const Question& q) {
+             const StatementFact* s = q.arguments[0].eclass == none ? nullptr : nest_facts(q).statement(q.arguments[0].eclass);
+             return s && s->statement ? column_blocks(s->plain) : std::vector<Term>{};
+         },
+         false},
+        {"row-loops",
+         {{"number", "number"}},
+         "the loops over so many rows of so many elements, as a list of schedules with one in it",
+         [](const Question& q) -> std::vector<Term> {
+             if (!q.arguments[0].number || !q.arguments[1].number) return {};
+             return {naive_schedule(statement_of(Term("row_divide", {Term(*q.arguments[0].number), Term(*q.arguments[1].number)})))};
+         },
+         false},
         {"divisors",
          {{"axis"}},
          "the proper divisors of the extent",
@@ -350,6 +370,11 @@ std::vector<OperatorKind> operators() {
         {"then", "value", {"value", "nest"}},
         {"feed", "value", {"buffer", "value", "nest"}},
         {"prepare", "value", {"preparation", "value"}},
+        {"with", "value", {"value", "nest"}},
+        {"both", "value", {"value", "nest", "nest"}},
+        {"sums", "value", {"value", "nest", "nest"}},
+        {"columns", "value", {"number", "nest"}},
+        {"blocks", "value", {"number", "value"}},
         {"epilogue", "statement", {"function", "statement"}},
         {"layout", "statement", {"buffer", "iterator", "number", "statement"}},
         {"order", "statement", {"buffer", "number", "statement"}},
@@ -393,7 +418,7 @@ std::vector<OperatorKind> operators() {
 // Completes nests, wherever they stand in a row of sites.
 Term prepared_term(const Term& term) {
     if (term.is("nest", 2) || term.is("restore", 2)) return complete(term);
-    if (!term.is("site", 1) && !term.is("then", 2) && !term.is("feed", 3) && !term.is("prepare", 2) && !is_net(term)) return term;
+    if (!is_value(term) && !is_net(term)) return term;
     std::vector<Term> children;
     for (const Term& child : term.children()) children.push_back(prepared_term(child));
     return Term(term.op(), std::move(children));

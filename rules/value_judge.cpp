@@ -102,6 +102,20 @@ std::vector<Term> fed_values(const Term& nest) {
     return all;
 }
 
+// A softmax between two products, as it is given and as rules over rows rewrite it.
+void add_row_values(std::vector<Term>& all) {
+    const Term product("site", {naive("(matmul 2 3 4 2)")}), next = naive("(matmul 2 3 5 4)");
+    const auto then = [](const char* op, const Term& value, const std::string& stmt) { return Term(op, {value, naive(stmt)}); };
+    const Term softmax = then("then", then("with", then("with", product, "(row_max 6 4 1)"), "(row_exp_sum 6 4 1)"), "(row_softmax 6 4 1)");
+    const Term wide = then("then", product, "(wide_exp 6 4)"), divided = then("then", then("with", wide, "(row_sum 6 4 1)"), "(row_divide 6 4)");
+    for (const Term& rows : {softmax, divided}) all.push_back(rows), all.push_back(Term("feed", {Term("I"), rows, next}));
+    for (const Term& rows : {product, wide}) {
+        all.push_back(Term("both", {rows, next, naive("(row_sum 6 4 1)")})),
+            all.push_back(Term("both", {rows, naive("(row_max 6 4 1)"), naive("(row_sum 6 4 1)")}));
+        all.push_back(Term("blocks", {Term(std::int64_t{2}), rows}));
+    }
+}
+
 std::vector<Term> small_values() {
     std::vector<Term> all;
     for (const char* text : first_nests) {
@@ -122,6 +136,7 @@ std::vector<Term> small_values() {
             for (const Term& follower : followers(statement_of(nest_parts(nest).statement).buffers[0].shape)) all.push_back(Term("then", {start, follower}));
         }
     }
+    add_row_values(all);
     return all;
 }
 
@@ -140,11 +155,14 @@ Operands whole_numbers(const std::vector<Buffer>& buffers) {
     return all;
 }
 
-bool has_transforms(const Term& t) {
-    return t.is("bilinear", 2) || std::any_of(t.children().begin(), t.children().end(), [](const Term& c) { return has_transforms(c); });
+// Whether whole numbers become fractions.
+bool makes_fractions(const Term& t) {
+    static constexpr std::string_view such[] = {"bilinear", "row_exp_sum", "row_softmax", "row_exp", "row_divide", "wide_exp"};
+    return std::find(std::begin(such), std::end(such), t.op().text()) != std::end(such) ||
+           std::any_of(t.children().begin(), t.children().end(), [](const Term& c) { return makes_fractions(c); });
 }
 
-// Whole numbers stay exact. Transformed weights may be fractions, which are rounded.
+// Whole numbers stay exact. Fractions are rounded.
 bool differ(const std::vector<float>& a, const std::vector<float>& b, bool rounded) {
     if (!rounded || a.size() != b.size()) return a != b;
     float largest = 0;
@@ -161,7 +179,7 @@ std::optional<std::string> value_difference(const Term& before, const Term& afte
                                      [](const Buffer& a, const Buffer& b) { return element_count(a.shape) == element_count(b.shape); });
         if (!same) return "takes other operands on the right than on the left";
         const Operands values = whole_numbers(operands);
-        if (differ(interpret_value(before, values), interpret_value(after, values), has_transforms(after))) return "computes something else";
+        if (differ(interpret_value(before, values), interpret_value(after, values), makes_fractions(after))) return "computes something else";
     } catch (const UserError& e) {
         return "gives what is no value: " + e.diagnostics()[0].message;
     }
@@ -172,7 +190,7 @@ std::optional<std::string> value_difference(const Term& before, const Term& afte
 
 bool is_value_rule(const Rule& rule) {
     const Term& root = rule.left[0].term;
-    return root.is("site", 1) || root.is("then", 2) || root.is("feed", 3) || root.is("prepare", 2);
+    return is_value(root);
 }
 
 std::optional<Refutation> judge_value_rule(const Rule& rule) {

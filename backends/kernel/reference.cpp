@@ -11,6 +11,7 @@
 #include "base/number.hpp"
 #include "graph/domain_sets.hpp"
 #include "nest/domain/domain.hpp"
+#include "nest/term/blockwise.hpp"
 
 namespace loopegg {
 namespace {
@@ -216,6 +217,7 @@ std::vector<std::vector<float>> sample_operands(const Statement& s, std::uint64_
 
 std::vector<float> reference_output(const Term& nest, const std::vector<std::vector<float>>& operands) {
     const Term term = complete(nest);
+    if (is_blockwise(nest_parts(term).statement)) return blockwise_reference(blockwise_of(nest_parts(term).statement), operands);
     const Statement s = statement_of(nest_parts(term).statement);
     const LoopTree tree = resolve(term);
     const auto extents = extents_of(tree);

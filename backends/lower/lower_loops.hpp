@@ -54,7 +54,8 @@ protected:
     // nothing to do, and must not read either.
     const Expr& busy() const { return guard_; }
     bool guarded_here() const { return guard_.node.defined(); }
-    bool inside_threads() const;  // inside a loop whose threads share outputs, not sums
+    bool inside_threads() const;                 // inside a loop whose threads share outputs, not sums
+    void on_one_core() { in_parallel_ = true; }  // other code shares the work among the cores, so no loop here does
     Obj launched(Obj body, Launch& launch);
     std::int64_t turns() const;  // of the parallel loops, as loopeggrt_team_turns wants them
 

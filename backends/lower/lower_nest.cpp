@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "nest/domain/domain.hpp"
 #include "nest/schedule/gpu_estimate.hpp"
+#include "nest/term/blockwise.hpp"
 
 namespace loopegg {
 namespace {
@@ -31,6 +32,12 @@ public:
         result.turns = turns();
         result.units = units_used();
         return result;
+    }
+
+    Obj inside(std::vector<OperandView> views) {
+        look_through(std::move(views));
+        on_one_core();
+        return emit(t_.root);
     }
 
 private:
@@ -464,10 +471,19 @@ private:
 LoweredNest lower_nest(const Term& nest, const Target& target, const std::string& name) {
     const Term whole = complete(nest);
     const NestParts parts = nest_parts(whole);
+    if (is_blockwise(parts.statement)) return lower_blockwise(whole, target, name);
     const Statement statement = statement_of(parts.statement);
     const LoopTree tree = resolve(statement, parts.schedule);  // copies are written with their sources, so restore does not change where elements end
     const Domain domain = parts.restore.empty() ? Domain{} : domain_of(whole);
     return Lowering(statement, tree, domain, target).run(name);
+}
+
+tv::Obj nest_code(const Term& nest, const Target& target, const std::vector<OperandView>& views) {
+    const NestParts parts = nest_parts(complete(nest));
+    const Statement statement = statement_of(parts.statement);
+    const LoopTree tree = resolve(statement, parts.schedule);
+    const Domain whole;
+    return Lowering(statement, tree, whole, target).inside(views);
 }
 
 }  // namespace loopegg

@@ -15,6 +15,12 @@ struct LoweredNest {
 
 LoweredNest lower_nest(const Term& nest, const Target& target, const std::string& name);
 
+// The code of a nest for one core of a CPU, to stand inside other code; its buffers are parts of others, one view for each.
+tv::Obj nest_code(const Term& nest, const Target& target, const std::vector<struct OperandView>& views);
+
+// What is computed block by block (nest/term/blockwise.hpp), as one function.
+LoweredNest lower_blockwise(const Term& nest, const Target& target, const std::string& name);
+
 // Where the loops of a tree read a weight, and in which order (see WeightReader). Empty for a weight that keeps its own layout.
 std::vector<WeightReader> weight_readers(const Statement& statement, const LoopTree& tree, int buffer);
 

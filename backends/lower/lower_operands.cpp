@@ -104,6 +104,12 @@ KernelBuffer NestOperands::parameter(int b) {
     return p;
 }
 
+void NestOperands::look_through(std::vector<OperandView> views) {
+    require(views.size() == s_.buffers.size(), "there is a view for each buffer");
+    for (const OperandView& v : views) buffers_.push_back(v.buffer);
+    views_ = std::move(views);
+}
+
 std::vector<Index> NestOperands::written(const TreeNode& body) const {
     std::vector<Index> r;
     for (const Affine& a : s_.write.index) r.push_back(a.over(body.iterators));
@@ -210,6 +216,12 @@ std::vector<Expr> NestOperands::placed(const Storage& st, const std::vector<Inde
 }
 
 std::vector<Expr> NestOperands::stored(int b, const std::vector<Index>& logical) const {
+    if (!views_.empty()) {
+        const OperandView& view = views_[static_cast<std::size_t>(b)];
+        Expr position = view.begin;
+        for (std::size_t d = 0; d < logical.size(); ++d) position = position + expr(logical[d]) * Expr(view.strides[d]);
+        return {position};
+    }
     auto r = exprs(s_.buffers[static_cast<std::size_t>(b)].stored_index(logical));
     if (r.empty()) r.push_back(0);
     return r;

@@ -30,6 +30,13 @@ struct Int8Place {
     std::int64_t begin = 0, channels = 0;
 };
 
+// A buffer of a statement that is a part of another, flat buffer: where it begins, and how far apart its elements lie along each dimension.
+struct OperandView {
+    tv::Buffer buffer;
+    tv::Expr begin;
+    std::vector<std::int64_t> strides;
+};
+
 std::int64_t element_count(const Tile& tile);
 
 template <class F>
@@ -64,7 +71,8 @@ protected:
     };
 
     NestOperands(const Statement& statement, const LoopTree& tree, bool gpu);
-    KernelBuffer parameter(int b);  // declares the statement's buffer b; call it in the order of the buffers
+    KernelBuffer parameter(int b);                      // declares the statement's buffer b; call it in the order of the buffers
+    void look_through(std::vector<OperandView> views);  // the same for all buffers at once, which are parts of others
 
     std::vector<Index> written(const TreeNode& body) const;  // the output's logical index
     bool writes_through(const Tree& below, int var) const;   // whether outputs depend on the variable
@@ -126,6 +134,7 @@ private:
     std::vector<Expr> solved_steps(const Tile& tile, const std::vector<Expr>& logical);
     Expr visited(int b, const std::vector<Index>& logical) const;
     std::map<int, std::vector<WeightReader>> readers_;
+    std::vector<OperandView> views_;  // one for each buffer, or none
 };
 
 }  // namespace loopegg

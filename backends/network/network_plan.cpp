@@ -9,7 +9,9 @@
 #include "backends/network/value_orders.hpp"
 #include "backends/target/target_rules.hpp"
 #include "base/error.hpp"
+#include "base/sexpr.hpp"
 #include "graph/operators.hpp"
+#include "nest/term/blockwise.hpp"
 #include "nest/term/grammar.hpp"
 #include "nest/term/value.hpp"
 
@@ -55,6 +57,13 @@ public:
         for (const std::string& out : graph.outputs) users_[out].push_back(nullptr);
     }
 
+    std::vector<BlockChain> chains() {
+        std::vector<BlockChain> found;
+        chains_ = &found;
+        run();
+        return found;
+    }
+
     NetworkPlan run() {
         for (const GraphInput& in : graph_.inputs) plan_.sizes[in.name] = element_count(in.shape);
         for (const Node& node : graph_.nodes)
@@ -90,6 +99,11 @@ private:
         if (node.op == "pad") return pad(node);
         if (node.op == "expand") return expand(node);
         if (node.op == "onnx") return opaque(node);
+        if (const auto waiting = waiting_.find(node.name); waiting != waiting_.end()) {
+            waiting->second.operands.push_back({actual(node.inputs[1]), {}});
+            plan_.steps.push_back({std::move(waiting->second), {}, {}});
+            return;
+        }
         const std::vector<Statement> statements = statements_of(node);
         if (statements.empty()) throw UserError("no way to compile the operator '" + node.op + "' of node '" + node.name + "'");
         if (statements.size() > 1) return several(node, statements);
@@ -147,6 +161,11 @@ private:
             take(*next, last);
         }
         plan_.sizes[last] = element_count(node.shape);
+        const bool in_blocks = computed_in_blocks(node);
+        if (const auto chain = in_blocks || chains_ ? chain_after(value, last) : std::nullopt; chain && chains_)
+            chains_->push_back({node.name, rules_->block_forms(chain->value)});
+        else if (in_blocks)
+            return by_blocks(node, chain, std::move(operands), std::move(fused));
         const Term stmt = nest_parts(value[0]).statement;
         if (in_a_row(node)) {
             row(node, schedules_.at(node.name), stmt, std::move(operands), last, std::move(fused));
@@ -155,6 +174,52 @@ private:
         NetworkStep step{node.name, chosen(node, stmt), {{last, {}}}, std::move(fused)};
         step.operands.insert(step.operands.end(), operands.begin(), operands.end());
         plan_.steps.push_back({std::move(step), {}, {}});
+    }
+
+    bool computed_in_blocks(const Node& site) const {
+        const auto given = schedules_.find(site.name);
+        return given != schedules_.end() && given->second.is("nest", 2) && is_blockwise(given->second[0]);
+    }
+
+    // A softmax along rows that alone reads `last`, and a product that alone reads the softmax, as its left operand.
+    struct Chain {
+        Term value;
+        const Node *softmax, *product;
+    };
+    std::optional<Chain> chain_after(const Term& value, const std::string& last) const {
+        const Node* softmax = only_user(last);
+        if (!softmax || softmax->op != "softmax" || !value[0].is("nest", 2)) return {};
+        const Node* product = only_user(softmax->name);
+        if (!product || product->op != "matmul" || product->inputs[0] != softmax->name || in_a_row(*product)) return {};
+        Term rows = value;
+        const std::vector<Statement> nests = statements_of(*softmax);
+        for (std::size_t i = 0; i + 1 < nests.size(); ++i) rows = Term("with", {rows, nest_of(nests[i])});
+        rows = Term("then", {rows, nest_of(nests.back())});
+        const auto fed = fed_.find(product->name);
+        return Chain{Term("feed", {Term("I"), rows, fed == fed_.end() ? nest_of(*product) : fed->second.nest}), softmax, product};
+    }
+
+    // Plans a chain as one step, which runs where the last of its nodes would.
+    void by_blocks(const Node& node, const std::optional<Chain>& chain, std::vector<Operand> operands, std::vector<FusedRule> fused) {
+        const Term& given = schedules_.at(node.name);
+        const Blockwise blocks = blockwise_of(given[0]);
+        const auto wanted = [&](const BlockForm& form) {
+            const auto made = blockwise_form(form.value, blocks.row_block);
+            return made && plain_blocks(*made) == plain_blocks(given[0]);
+        };
+        const std::vector<BlockForm> forms = chain ? rules_->block_forms(chain->value) : std::vector<BlockForm>{};
+        const auto form = std::find_if(forms.begin(), forms.end(), wanted);
+        if (form == forms.end()) throw UserError("no rules compute what follows site '" + node.name + "' by these blocks: " + to_string(given));
+        for (const std::string& rule : form->rules) fused.push_back({rule, ""});
+        operands.insert(operands.begin(), Operand{chain->product->name, {}});  // the product's own operand may not exist yet
+        done_.insert(chain->softmax->name);
+        waiting_[chain->product->name] = {node.name, given, std::move(operands), std::move(fused)};
+    }
+    // Without the schedules of its parts.
+    static Term plain_blocks(const Term& stmt) {
+        std::vector<Term> naive;
+        for (const BlockPart& part : blockwise_of(stmt).parts) naive.push_back(nest_of(part.statement));
+        return with_part_nests(stmt, naive);
     }
 
     bool in_a_row(const Node& site) const {
@@ -203,7 +268,7 @@ private:
     bool read_before(const Node& transpose) {
         const Node* reader = only_user(transpose.name);
         const auto moved = move_of(transpose);
-        if (!reader || !moved || !reader->domain.whole() || in_a_row(*reader)) return false;
+        if (!reader || !moved || !reader->domain.whole() || in_a_row(*reader) || waiting_.contains(reader->name)) return false;
         const std::vector<Statement> statements = statements_of(*reader);
         if (statements.size() != 1) return false;
         const std::string buffer = reader->inputs[0] == transpose.name ? "I" : "J";
@@ -478,7 +543,9 @@ private:
         Term nest;
         std::vector<FusedRule> rules;
     };
-    std::map<std::string, Fed> fed_;  // by node: the nest that reads what was to be transposed for it
+    std::map<std::string, Fed> fed_;              // by node: the nest that reads what was to be transposed for it
+    std::map<std::string, NetworkStep> waiting_;  // by node: the step that computes it together with nodes before it
+    std::vector<BlockChain>* chains_ = nullptr;   // gets what may be computed block by block
     NetworkPlan plan_;
 };
 
@@ -496,6 +563,12 @@ std::vector<std::string> NetworkPlan::Step::values() const {
 
 NetworkPlan plan_network(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target) {
     return Planner(graph, &weights, schedules, target).run();
+}
+
+std::vector<BlockChain> block_chains(const Graph& graph, const Target& target) {
+    if (target.gpu()) return {};
+    const Schedules none;
+    return Planner(graph, nullptr, none, target).chains();
 }
 
 NetworkPlan plan_without_constants(const Graph& graph, const Schedules& schedules, const Target& target) {

@@ -7,6 +7,7 @@
 
 #include "backends/network/network.hpp"
 #include "nest/term/statement.hpp"
+#include "rewrite/fusion_rules.hpp"
 
 namespace loopegg {
 
@@ -48,6 +49,12 @@ struct OpaqueStep {
     std::int64_t count = 0;     // floats that the step writes
 };
 
+// Neighbouring nodes that rules compute block by block (nest/term/blockwise.hpp): the first of them, and the ways to do so.
+struct BlockChain {
+    std::string site;
+    std::vector<BlockForm> forms;
+};
+
 struct NetworkPlan {
     struct Step {
         std::optional<NetworkStep> nest;
@@ -63,6 +70,9 @@ struct NetworkPlan {
 };
 
 NetworkPlan plan_network(const Graph& graph, const Weights& weights, const Schedules& schedules, const Target& target);
+
+// What may be computed block by block. It is, where the schedule of the first site says so: (nest (blockwise ...) SCHED).
+std::vector<BlockChain> block_chains(const Graph& graph, const Target& target);
 
 // The same steps with empty constants, for callers that ask which nests run. Preparing the constants takes most of the time of a plan.
 NetworkPlan plan_without_constants(const Graph& graph, const Schedules& schedules, const Target& target);

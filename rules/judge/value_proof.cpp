@@ -13,6 +13,7 @@
 #include "nest/term/bilinear.hpp"
 #include "rules/judge/bilinear_identity.hpp"
 #include "rules/judge/piecewise.hpp"
+#include "rules/judge/row_proof.hpp"
 #include "rules/judge/value_form.hpp"
 #include "rules/rule.hpp"
 #include "rules/verdict.hpp"
@@ -274,6 +275,7 @@ std::vector<std::map<std::string, Term>> choices_of(const Rule& rule) {
 
 RuleVerdict prove_value_rule(const Rule& rule) {
     if (is_bilinear(rule)) return prove_bilinear(rule);
+    if (rule.arrow == Arrow::forward && is_row_rule(rule)) return prove_row_rule(rule);
     if (rule.arrow == Arrow::neural) {
         RuleVerdict verdict;
         verdict.why = "a neural rule restricts one nest, not a row of sites";

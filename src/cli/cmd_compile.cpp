@@ -1,6 +1,7 @@
 // 'loopegg compile': a network as machine code for a target, with good schedules and no search.
 #include <fmt/format.h>
 
+#include "backends/network/block_candidates.hpp"
 #include "backends/network/int8_calibration.hpp"
 #include "backends/network/network.hpp"
 #include "backends/network/rounding_error.hpp"
@@ -94,7 +95,8 @@ Action setup(CLI::App& app) {
         say_notes(model.notes);
         const Target target = allowing(find_target(a->target), a->allowed);
         require_linkable(model.graph, target);
-        const auto [schedules, rounding] = round_sites(*a, model, target);
+        auto [schedules, rounding] = round_sites(*a, model, target);
+        schedules = with_block_estimates(model.graph, std::move(schedules), target);
         FolderUpdate update(a->out);
         CompiledNetwork n = compile_network({model.graph, model.weights, schedules}, target, update.path(), &session.progress);
         update.commit();

@@ -100,6 +100,7 @@ const std::vector<PhaseUse>& phase_uses() {
         {"refine", {"optimize", "compile", "measure", "bundle"}, "what else these schedules may do"},
         {"vary", {"optimize"}, "schedules near one that was measured"},
         {"fuse", {"optimize", "compile", "measure", "bundle"}, "sites in a row as one nest"},
+        {"stream", {"optimize", "compile"}, "sites in a row computed block by block"},
     };
     return all;
 }

@@ -6,6 +6,8 @@
 #include "egraph/runner.hpp"
 #include "extract/from_egraph.hpp"
 #include "extract/search_terms.hpp"
+#include "nest/term/blockwise.hpp"
+#include "nest/term/class_terms.hpp"
 #include "nest/term/facts.hpp"
 #include "nest/term/grammar.hpp"
 #include "nest/term/statement.hpp"
@@ -70,6 +72,28 @@ std::vector<FusionStep> FusionRules::derive(const Term& value) const {
         steps.push_back({proof.steps[i].rule, terms[i + 1], effect});
     }
     return steps;
+}
+
+std::vector<BlockForm> FusionRules::block_forms(const Term& value, bool strict_fp) const {
+    constexpr std::size_t most = 256;  // terms of the class, of which a few are computed block by block
+    const Phase* phase = book_->find_phase("stream");
+    std::vector<BlockForm> forms;
+    if (!phase) return forms;
+    EGraph graph(EGraph::Options{.proofs = true});
+    Binding binding;
+    const auto facts = std::make_shared<NestAnalysis>(NestAnalysis::Options{.strict_fp = strict_fp, .proven = !uses_unproved_rules(), .gpu = {}, .cpu = {}});
+    binding.facts = facts;
+    graph.attach(facts);
+    const ClassId root = graph.add(value);
+    const std::vector<Rewrite> rules = bind_rules(book_->rules_of(*phase), binding);
+    Runner(graph, rules).run(limits_of(*phase));
+    for (Term& term : ClassTerms(graph).all(graph.find(root), most)) {
+        if (!blockwise_form(term, 1)) continue;
+        BlockForm form{std::move(term), {}};
+        for (const ProofStep& step : minimise(explain(graph, value, form.value), graph).steps) form.rules.push_back(step.rule);
+        forms.push_back(std::move(form));
+    }
+    return forms;
 }
 
 std::vector<FusionStep> FusionRules::fuse(const Term& value) const {

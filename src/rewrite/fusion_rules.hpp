@@ -19,6 +19,12 @@ struct FusionStep {
     Effect effect;
 };
 
+// A value that is computed block by block (nest/term/blockwise.hpp), and the rules that lead to it, in order.
+struct BlockForm {
+    Term value;  // its nests are those of whole matrices
+    std::vector<std::string> rules;
+};
+
 // The phase `fuse` of a rule file. A file without this phase fuses nothing.
 class FusionRules {
 public:
@@ -30,6 +36,10 @@ public:
     // The phase grows an e-graph from a VALUE, and extraction takes the value with the fewest nests, and among these the value that reads the fewest operands
     // at run time. The steps are the proof that both values are equal; there are none where extraction takes the value itself.
     std::vector<FusionStep> fuse(const Term& value) const;
+
+    // The values that the phase `stream` makes equal to this one and that are computed block by block, one for each size of the blocks of columns. None where
+    // sums must keep their order, or the file has no such phase.
+    std::vector<BlockForm> block_forms(const Term& value, bool strict_fp = false) const;
 
 private:
     explicit FusionRules(std::shared_ptr<const RuleBook> book);

@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "graph/loop_operators.hpp"
 #include "nest/term/bilinear.hpp"
+#include "nest/term/blockwise.hpp"
 #include "nest/term/statement.hpp"
 #include "nest/term/wrapped_statement.hpp"
 
@@ -160,6 +161,18 @@ Statement row_softmax(const Term& t, Numbers v) {
     return b.done();
 }
 
+// A function of each element and of a number of its row.
+Statement by_row(const Term& t, Numbers v) {
+    const std::string& op = t.op().text();
+    Builder b(t);
+    b.axis("r", v[0]), b.axis("x", v[1]);
+    b.write({v[0], v[1]}, {b.affine({{"r"}}), b.affine({{"x"}})});
+    b.read("I", {v[0], v[1]}, BufferKind::input, {b.affine({{"r"}}), b.affine({{"x"}})});
+    if (op != "wide_exp") b.read("J", {v[0]}, BufferKind::input, {b.affine({{"r"}})});
+    b.combine(Combine::assign, op == "wide_exp" ? "(exp I)" : op == "row_exp" ? "(exp (- I J))" : "(/ I J)");
+    return b.done();
+}
+
 Statement row_norm(const Term& t, Numbers v) {
     Builder b(t);
     b.axis("r", v[0]), b.axis("x", v[1]);
@@ -301,7 +314,7 @@ struct Row {
     Statement (*make)(const Term&, Numbers);
 };
 
-constexpr std::array<Row, 25> table{{
+constexpr std::array<Row, 28> table{{
     {"conv2d", "N G CO CI IH IW KH KW SH SW PH? PW? DH DW", conv2d},
     {"linear", "N CO CI", linear},
     {"matmul", "B M N K", matmul},
@@ -318,6 +331,9 @@ constexpr std::array<Row, 25> table{{
     {"row_square", "R C S", row_reduction},
     {"row_softmax", "R C S", row_softmax},
     {"row_norm", "R C eps", row_norm},
+    {"row_exp", "R C", by_row},
+    {"row_divide", "R C", by_row},
+    {"wide_exp", "R C", by_row},
     {"map", "function SIZE", elementwise},
     {"zip", "function SIZE", elementwise},
     {"stretch", "function D0 D1 D2 D3 MI? MJ?", stretch},
@@ -429,7 +445,8 @@ Statement statement_of(const Term& stmt) {
     }
     for (const NamedRow& row : rows())
         if (row.op == op) return row.make(stmt, values_of(row, stmt));
-    std::vector<std::string> known{"epilogue", "layout", "order"};
+    if (op == "blockwise") return blockwise_statement(stmt);
+    std::vector<std::string> known{"blockwise", "epilogue", "layout", "order"};
     for (const NamedRow& row : rows()) known.emplace_back(row.op);
     throw UserError(Diagnostic{"unknown statement '" + op + "'", {}, did_you_mean(op, known)});
 }

@@ -32,18 +32,45 @@ std::size_t weights_of(const std::vector<Buffer>& operands, const Term& value) {
     return static_cast<std::size_t>(w - operands.begin());
 }
 
-[[noreturn]] void unknown(const Term& value) { throw UserError("'" + to_string(value) + "' is no value: expected site, then, feed or prepare"); }
+[[noreturn]] void unknown(const Term& value) {
+    throw UserError("'" + to_string(value) + "' is no value: expected site, then, feed, with, both, sums, columns, blocks or prepare");
+}
 
 const std::string& how_of(const Term& value) { return value[0].op().text(); }
 
+bool is_pair(const Term& value) { return value.is("both", 3) || value.is("sums", 3); }
+
+// How many values a nest that comes next may read beside I: as J, and as K.
+std::size_t others_of(const Term& value) {
+    if (value.is("with", 2)) return others_of(value[0]) + 1;
+    return is_pair(value) ? 1 : value.is("blocks", 2) || value.is("prepare", 2) ? others_of(value[1]) : 0;
+}
+
+// The buffers that a nest after `value` reads of operands of its own.
+std::vector<Buffer> own_inputs(const Term& nest, std::size_t others) {
+    std::vector<Buffer> all = inputs_of(statement_in(nest));
+    std::erase_if(all, [&](const Buffer& b) { return b.name == "I" || (b.name == "J" && others > 0) || (b.name == "K" && others > 1); });
+    return all;
+}
+
+void append(std::vector<Buffer>& all, std::vector<Buffer> more) {
+    for (Buffer& b : more) all.push_back(std::move(b));
+}
+
 }  // namespace
+
+bool is_value(const Term& t) {
+    return t.is("site", 1) || t.is("then", 2) || t.is("feed", 3) || t.is("prepare", 2) || t.is("with", 2) || is_pair(t) || t.is("columns", 2) ||
+           t.is("blocks", 2);
+}
 
 std::vector<Buffer> operands_of(const Term& value) {
     if (value.is("site", 1)) return inputs_of(statement_in(value[0]));
-    if (value.is("then", 2)) {
+    if (value.is("columns", 2)) return inputs_of(statement_in(value[1]));
+    if (value.is("blocks", 2)) return operands_of(value[1]);
+    if (value.is("then", 2) || value.is("with", 2) || is_pair(value)) {
         std::vector<Buffer> all = operands_of(value[0]);
-        for (Buffer& b : inputs_of(statement_in(value[1])))
-            if (b.name != "I") all.push_back(std::move(b));
+        for (std::size_t i = 1; i < value.size(); ++i) append(all, own_inputs(value[i], others_of(value[0])));
         return all;
     }
     if (value.is("feed", 3)) {
@@ -118,26 +145,55 @@ std::vector<Term> nests_of(const Term& value) {
     return all;
 }
 
-std::vector<float> interpret_value(const Term& value, const Operands& operands) {
-    if (value.is("prepare", 2)) return interpret_value(value[1], prepared(value[0], operands_of(value[1]), operands));
-    if (!value.is("site", 1) && !value.is("then", 2) && !value.is("feed", 3)) unknown(value);
-    const Term& nest = value[value.size() - 1];
-    Buffers buffers;
-    std::size_t next = 0;
-    if (value.is("then", 2)) {
-        next = operands_of(value[0]).size();
-        buffers["I"] = interpret_value(value[0], Operands(operands.begin(), operands.begin() + static_cast<std::ptrdiff_t>(next)));
-    }
-    for (const Buffer& b : inputs_of(statement_in(nest))) {
-        if (value.is("feed", 3) && b.name == how_of(value)) {
-            const auto first = operands.begin() + static_cast<std::ptrdiff_t>(next);
-            next += operands_of(value[1]).size();
-            buffers[b.name] = interpret_value(value[1], Operands(first, operands.begin() + static_cast<std::ptrdiff_t>(next)));
-        } else if (!buffers.contains(b.name)) {
-            buffers[b.name] = operands.at(next++);
+namespace {
+
+// What a nest may read by name: I, and J and K where there are such values.
+using Values = std::vector<std::vector<float>>;
+
+class Interpretation {
+public:
+    explicit Interpretation(const Operands& operands) : operands_(operands) {}
+
+    Values values(const Term& value) {
+        if (value.is("site", 1)) return {nest(value[0], {})};
+        if (value.is("columns", 2)) return {nest(value[1], {})};
+        if (value.is("blocks", 2)) return values(value[1]);
+        if (value.is("feed", 3)) return {fed(value)};
+        if (value.is("prepare", 2)) {
+            const auto count = static_cast<std::ptrdiff_t>(operands_of(value).size());
+            const auto first = operands_.begin() + static_cast<std::ptrdiff_t>(next_);
+            next_ += static_cast<std::size_t>(count);
+            return {interpret_value(value[1], prepared(value[0], operands_of(value[1]), Operands(first, first + count)))};
         }
+        if (!value.is("then", 2) && !value.is("with", 2) && !is_pair(value)) unknown(value);
+        Values all = values(value[0]), made;
+        for (std::size_t i = 1; i < value.size(); ++i) made.push_back(nest(value[i], all));
+        if (!value.is("with", 2)) return made;
+        all.push_back(std::move(made[0]));
+        return all;
     }
-    return interpret(nest, buffers);
-}
+
+private:
+    std::vector<float> nest(const Term& nest, const Values& before) {
+        static constexpr const char* names[] = {"I", "J", "K"};
+        Buffers buffers;
+        for (std::size_t i = 0; i < before.size() && i < std::size(names); ++i) buffers[names[i]] = before[i];
+        for (const Buffer& b : inputs_of(statement_in(nest)))
+            if (!buffers.contains(b.name)) buffers[b.name] = operands_.at(next_++);
+        return interpret(nest, buffers);
+    }
+    std::vector<float> fed(const Term& value) {
+        Buffers buffers;
+        for (const Buffer& b : inputs_of(statement_in(value[2]))) buffers[b.name] = b.name == how_of(value) ? values(value[1]).front() : operands_.at(next_++);
+        return interpret(value[2], buffers);
+    }
+
+    const Operands& operands_;
+    std::size_t next_ = 0;
+};
+
+}  // namespace
+
+std::vector<float> interpret_value(const Term& value, const Operands& operands) { return Interpretation(operands).values(value).front(); }
 
 }  // namespace loopegg
