@@ -15,6 +15,9 @@
 //   (row_square R C S)                               r s k                   O[r,s] += (I[r,k,s] - J[r,s])^2, then / C
 //   (row_softmax R C S)                              r x s                   O[r,x,s] = exp(I[r,x,s] - J[r,s]) / K[r,s]
 //   (row_norm R C EPS)                               r x                     O[r,x] = (I[r,x]-J[r]) / sqrt(K[r]+EPS) * A[x] + B[x]
+//   (row_exp R C), (row_divide R C)                  r x                     O[r,x] = exp(I[r,x] - J[r]), and O[r,x] = I[r,x] / J[r]
+//   (wide_exp R C)                                   r x                     O[r,x] = exp(I[r,x]) as a wide number (blockwise.hpp)
+//   (blockwise B M N VALUE)                          r x                     O[r,x] of B * M rows: what VALUE computes, block by block (blockwise.hpp)
 //   (map F SIZE)                                     x                       O[x] = F(I[x]), F ::= relu relu6 silu gelu sigmoid tanh copy
 //   (move D0 D1 D2 D3)                               x0 x1 x2 x3             O[x0,x1,x2,x3] = I[x0,x1,x2,x3]: with (order I P ...) around it, a transposition
 //   (scale V SIZE)                                   x                       O[x] = I[x] * V

@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "nest/term/rounding.hpp"
 #include "optimize/answer/rounding_guard.hpp"
+#include "optimize/tune/blocks.hpp"
 #include "optimize/tune/layouts.hpp"
 #include "optimize/tune/time_networks.hpp"
 
@@ -53,6 +54,7 @@ public:
             if (!layouts.note.empty()) run_.progress.note(layouts.note);
             e.schedules = faster_of(run_, e, layouts.schedules, kernels_);
         }
+        if (!run_.timing.network) e.schedules = faster_of(run_, e, with_blocks(run_, graph, e.schedules), kernels_);
         e.record.rounding = rounding_evidence(run_, graph, e.weights, e.schedules);
         if (refused(e.record.rounding)) {
             run_.progress.note(fmt::format("the {} network keeps float32: {}", folder, e.record.rounding["why"].get<std::string>()));

@@ -8,6 +8,7 @@
 #include "nest/domain/with_domain.hpp"
 #include "nest/judge/isl_judge.hpp"
 #include "nest/plan/derive_plan.hpp"
+#include "nest/term/blockwise.hpp"
 #include "nest/term/grammar.hpp"
 #include "nest/term/value.hpp"
 #include "optimize/answer/named_sequences.hpp"
@@ -49,6 +50,17 @@ Expected expected(const Term& chosen) {
 
 std::string row_fault(const Term& chosen, const Term& row);
 
+// Checks a nest that computes a chain of nodes block by block: the chosen nest must be the first product of the chain, and every part has a schedule.
+std::string block_fault(const Term& chosen, const Term& stmt) {
+    const Blockwise blocks = blockwise_of(stmt);
+    const Term first = plain_statement(blocks.parts.front().statement.term);
+    if (Term("matmul", {Term(blocks.matrices), Term(blocks.rows), Term(blocks.columns), first[3]}) != plain_statement(nest_parts(chosen).statement))
+        return "the blocks that run are not those of the chosen nest";
+    for (const BlockPart& part : blocks.parts)
+        if (auto fault = isl_judge(complete(part.nest))) return "the schedule of a part of the blocks is none: " + *fault;
+    return "";
+}
+
 // Checks that the schedule that runs is a schedule of the chosen nest: isl, which knows no rule, must find the same instances and no reversed dependence.
 // Where the restriction became an ordinary operator (groups, a smaller kernel), the schedule must visit all of that operator, and as many instances.
 std::string schedule_fault(const nlohmann::json& site) {
@@ -56,6 +68,7 @@ std::string schedule_fault(const nlohmann::json& site) {
     const Term chosen = complete(parse_term(site.at("chosen").get<std::string>()));
     if (const Term row = parse_term(site.at("schedule").get<std::string>()); row.is("prepare", 2)) return row_fault(chosen, row);
     const Term schedule = complete(parse_term(site.at("schedule").get<std::string>()));
+    if (is_blockwise(schedule[0])) return block_fault(chosen, schedule[0]);
     const NestParts runs = nest_parts(schedule);
     const Expected was = expected(chosen);
     const bool same_statement = plain_statement(runs.statement) == was.statement;
