@@ -70,8 +70,8 @@ std::string OnnxImporter::put_rounded(const std::string& name, const std::string
 // Whether a value is one that the same rounding made, moved at most: rounding it again changes nothing.
 bool OnnxImporter::is_rounded(const std::string& x, const Rounding& r) const {
     const Node* node = rounding_before(graph_, x);
-    return node && r.scale.size() == 1 && node->real("scale") == r.scale[0] && node->real("zero") == r.zero[0] &&
-           node->real("low") == r.range.low && node->real("high") == r.range.high;
+    return node && r.scale.size() == 1 && node->real("scale") == r.scale[0] && node->real("zero") == r.zero[0] && node->real("low") == r.range.low &&
+           node->real("high") == r.range.high;
 }
 
 // What others read of it decides what it becomes: values again, or whole numbers.

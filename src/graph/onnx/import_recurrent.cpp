@@ -165,9 +165,7 @@ private:
     }
 
     // What the inputs give to the gates, and what the state adds.
-    std::string with_state(const std::string& given) {
-        return h_.empty() ? given : put("sums", "add", {put("product", "matmul", {h_, recurrent_}), given});
-    }
+    std::string with_state(const std::string& given) { return h_.empty() ? given : put("sums", "add", {put("product", "matmul", {h_, recurrent_}), given}); }
 
     std::string of_gates(const char* what, const std::string& x, std::int64_t first, std::int64_t end) {
         return piece(what, x, 2, first * layer_.hidden, end * layer_.hidden);
@@ -281,8 +279,19 @@ bool OnnxImporter::recurrent(const OnnxNode& node) {
         fail(node, fmt::format("it and the nodes before it have {} steps, more than {}", recurrent_steps_, max_all_steps));
     // The steps are written out, so their number is fixed while the batch is not.
     x = put(name, "steps", "reshape", {x}, {{"shape", Ints{all_steps, 0, features}}});
-    const RecurrentLayer layer{node, w, r, bias, name, x, all_steps, sequence_steps(node, all_steps, shape(x)[1]), hidden, gates, directions,
-                               recurrent_activations(node, directions), node.op == "GRU" && attr_int(node, "linear_before_reset", 0) != 0};
+    const RecurrentLayer layer{node,
+                               w,
+                               r,
+                               bias,
+                               name,
+                               x,
+                               all_steps,
+                               sequence_steps(node, all_steps, shape(x)[1]),
+                               hidden,
+                               gates,
+                               directions,
+                               recurrent_activations(node, directions),
+                               node.op == "GRU" && attr_int(node, "linear_before_reset", 0) != 0};
     std::vector<std::string> sequences, states, cells;
     for (std::int64_t d = 0; d < directions; ++d) {
         Recurrence one(*this, layer, d, initial_state(layer, 5, d), node.op == "LSTM" ? initial_state(layer, 6, d) : "");

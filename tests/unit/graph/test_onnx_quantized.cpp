@@ -49,11 +49,12 @@ void check_back(const Model& read) {
 Made classifier() {
     Made m({1, 2, 3, 3});
     pair(m, "x", "xq", 0.125f, typed(uint8, {}, {100}));
-    m.constant("w", typed(int8, {4, 2, 3, 3}, [] {
-                   Ints all;
-                   for (std::int64_t i = 0; i < 72; ++i) all.push_back(i * 37 % 255 - 127);
-                   return all;
-               }()))
+    m.constant("w", typed(int8, {4, 2, 3, 3},
+                          [] {
+                              Ints all;
+                              for (std::int64_t i = 0; i < 72; ++i) all.push_back(i * 37 % 255 - 127);
+                              return all;
+                          }()))
         .constant("w_scale", floats({4}, {0.01f, 0.02f, 0.005f, 0.015f}))
         .constant("w_zero", typed(int8, {4}, {0, 0, 0, 0}))
         .constant("b", typed(int32, {4}, {100, -200, 300, 5}))
@@ -64,11 +65,12 @@ Made classifier() {
         .node("Relu", {"c"}, {"r"})
         .node("Flatten", {"r"}, {"flat"});
     pair(m, "flat", "flatq", 0.05f, typed(int8, {}, {-128}));
-    m.constant("v", typed(int8, {36, 3}, [] {
-                   Ints all;
-                   for (std::int64_t i = 0; i < 108; ++i) all.push_back(i * 53 % 255 - 127);
-                   return all;
-               }()))
+    m.constant("v", typed(int8, {36, 3},
+                          [] {
+                              Ints all;
+                              for (std::int64_t i = 0; i < 108; ++i) all.push_back(i * 53 % 255 - 127);
+                              return all;
+                          }()))
         .constant("v_scale", floats({}, {0.03f}))
         .node("DequantizeLinear", {"v", "v_scale"}, {"fc.weight"})
         .node("MatMul", {"flatq", "fc.weight"}, {"y"})

@@ -29,7 +29,10 @@ OnnxTensor drawn(const Shape& shape, const std::string& name) { return floats(sh
 std::map<std::string, OnnxTensor> tensors_of(const Layer& l) {
     const std::int64_t d = l.directions(), g = l.gates() * l.hidden;
     const Shape state = l.batch_first ? Shape{l.batch, d, l.hidden} : Shape{d, l.batch, l.hidden};
-    return {{"W", drawn({d, g, l.features}, "W")}, {"R", drawn({d, g, l.hidden}, "R")}, {"B", drawn({d, 2 * g}, "B")}, {"h0", drawn(state, "h0")},
+    return {{"W", drawn({d, g, l.features}, "W")},
+            {"R", drawn({d, g, l.hidden}, "R")},
+            {"B", drawn({d, 2 * g}, "B")},
+            {"h0", drawn(state, "h0")},
             {"c0", drawn(state, "c0")}};
 }
 
