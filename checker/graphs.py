@@ -14,10 +14,11 @@ ATTRIBUTES = {
     "scale": {"value": NEEDED}, "concat": {"axis": 1}, "max_pool": WINDOW, "avg_pool": {**WINDOW, "count_padding": True}, "flatten": {"axis": 1},
     "reshape": {"shape": NEEDED}, "transpose": {"order": NEEDED}, "parameter": {"shape": NEEDED}, "pad": {"before": NEEDED, "after": NEEDED, "value": 0},
     "slice": {"starts": NEEDED, "ends": NEEDED, "steps": NEEDED}, "leaky_relu": {"alpha": 0.01}, "elu": {"alpha": 1}, "clip": {"low": 0, "high": 1},
+    **dict.fromkeys(("quantize", "fake_quantize"), {"scale": 1, "zero": 0, "low": -128, "high": 127}),
     **dict.fromkeys(("reduce_mean", "reduce_sum", "reduce_max"), {"axes": NEEDED, "keepdims": True})}
 OF_TWO = set("add sub mul div maximum minimum prelu".split())
 PLAIN = set("matmul global_avg_pool identity relu relu6 silu gelu gelu_tanh sigmoid tanh hard_sigmoid hard_swish erf exp sqrt abs neg reciprocal "
-            "floor ceil softsign".split()) | OF_TWO
+            "floor ceil round softsign".split()) | OF_TWO
 SITES, SLIDING = ("conv2d", "linear", "matmul"), ("conv2d", "max_pool", "avg_pool")
 
 
