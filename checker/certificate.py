@@ -3,11 +3,12 @@ import hashlib
 import json
 import math
 
-from graphs import Network
+from graphs import SITES, Network
 from loss import FORMULAS, Measured, expected_loss
 from meaning import Meaning, layers_in
-from nests import channels, statement_in
+from nests import SIZES, channels, plain, statement_in
 from rules import Application, Rule
+from schedules import check_loops
 from sizes import Facts, site_of
 from terms import NotCovered, Refused, part_at, read_forms, read_term, require, with_part
 
@@ -15,14 +16,11 @@ VERSION, WIDTHS = 2, ("write", "read", "lack", "within")
 KEYS = {"loopegg_certificate", "model", "original", "steps", "final", "nests", "rules", "channels_multiple", "claims", "files"}
 HASHED = ("original.json", "model.json", "plan.json", "weights.safetensors", "network.so", "network.json", "network.h", "weights.bin")
 
-
 def keys_are(j, *keys):
     require(isinstance(j, dict) and set(j) == set(keys), f"{', '.join(map(str, j))} stand where {', '.join(keys)} are expected")
 
-
 class Check:
     """The checks in order, with a line in `held` for each that holds. `trusted`: texts of rules by name, or None."""
-
     def __init__(self, folder, trusted, held):
         self.folder, self.trusted, self.held, self.places, self.book = folder, trusted, held, [], {}
         self.c, self.result = self.read("certificate.json"), self.read("result.json")
@@ -34,7 +32,7 @@ class Check:
     def run(self):
         keys_are(self.c, *KEYS)
         require(self.c["loopegg_certificate"] == VERSION and self.c["channels_multiple"] > 0, f"it is no certificate of version {VERSION}")
-        for part in (self.files, self.rules, self.networks, self.replay, self.claims, self.judged):
+        for part in (self.files, self.rules, self.networks, self.loops, self.replay, self.claims, self.judged):
             self.held.append(part())
         rows = sum((s.get("judged") or [] for s in self.c["steps"]), self.c["claims"]["measures"])
         if open_ := sorted({measure for measure, *_ in rows} - set(FORMULAS)):
@@ -76,6 +74,21 @@ class Check:
         require(first.outputs == original.outputs and first.nodes.items() <= original.nodes.items(), "the first term does not mean the network of original.json")
         require(self.mean(self.last).same(self.final), "the last term does not mean the network of model.json")
         return f"the terms mean the networks of original.json and model.json ({len(self.final.nodes)} nodes)"
+
+    def loops(self):
+        """Each site runs its statement, in loops that visit each instance once. Sites that are transformed have a kernel for the products."""
+        network, kernels, transformed = self.read("network.json"), {}, 0
+        for step in (step for step in network["steps"] if step["kernel"] >= 0):
+            nest = read_term(network["kernels"][step["kernel"]]["nest"])
+            kernels.setdefault(step["site"], []).append((plain(nest.parts[0]), nest.parts[1]))
+        sites = {node.name: plain(self.final.statement(node)) for node in self.final.nodes.values() if node.op in SITES}
+        for site, own in sites.items():
+            others = [statement for statement, _ in kernels.get(site, []) if statement.op.startswith("bilinear_")]
+            runs, transformed = [kernel for kernel in kernels.get(site, []) if kernel[0].op in SIZES], transformed + bool(others)
+            require(others or [statement for statement, _ in runs] == [own], f"the kernels of '{site}' do not run {own}")
+            for statement, schedule in runs:
+                check_loops(statement, schedule, f"the loops of '{site}'")
+        return f"the loops of {len(sites)} sites visit each instance once; the transforms of {transformed} of them are not covered"
 
     def apply(self, step, here):
         given = {variable: read_term(value) for variable, value in step.get("with", {}).items()}

@@ -5,7 +5,7 @@ import math
 from nests import extents
 from terms import NotCovered, Term, require
 
-NEEDED, ONE, NONE = object(), [1, 1], [0, 0]
+NEEDED, ONE, NONE, SITES, SLIDING = object(), [1, 1], [0, 0], ("conv2d", "linear", "matmul"), ("conv2d", "max_pool", "avg_pool")
 WINDOW = {"kernel": NEEDED, "stride": "kernel", "padding": NONE, "padding_end": "padding"}
 # The attributes of each operator, with their defaults; a word is the attribute whose value is the default.
 ATTRIBUTES = {
@@ -19,15 +19,16 @@ ATTRIBUTES = {
 OF_TWO = set("add sub mul div maximum minimum prelu".split())
 PLAIN = set("matmul global_avg_pool identity relu relu6 silu gelu gelu_tanh sigmoid tanh hard_sigmoid hard_swish erf exp sqrt abs neg reciprocal "
             "floor ceil round softsign".split()) | OF_TWO
-SITES, SLIDING = ("conv2d", "linear", "matmul"), ("conv2d", "max_pool", "avg_pool")
 
+# The values that are trained, from the shape that a node reads (a parameter: writes) and its attributes.
+PARAMETERS = {
+    "conv2d": lambda i, a: a["out_channels"] * (i[1] // a["groups"] * math.prod(a["kernel"]) + bool(a["bias"])), "parameter": lambda i, a: math.prod(i),
+    "linear": lambda i, a: a["out_features"] * (i[-1] + bool(a["bias"])), "batch_norm": lambda i, a: 2 * i[1], "layer_norm": lambda i, a: 2 * i[-1]}
 
 class Node(collections.namedtuple("Node", "name op inputs attrs")):
     """A node of a network; its attributes are all there."""
-
     def changed(self, inputs, **attrs):
         return self._replace(inputs=inputs, attrs={**self.attrs, **attrs})
-
     @staticmethod
     def read(j):
         name, op, given, attrs = j["name"], j["op"], j.get("attrs", {}), {}
@@ -41,10 +42,8 @@ class Node(collections.namedtuple("Node", "name op inputs attrs")):
             attrs[key] = [value] * 2 if op in SLIDING and isinstance(value, int) and (key in WINDOW or key == "dilation") else value
         return Node(name, op, list(j["inputs"]), attrs)
 
-
 class Network:
     """Nodes by name, each after what it reads."""
-
     def __init__(self, name, inputs, nodes, outputs):
         self.name, self.inputs, self.nodes, self.outputs = name, inputs, nodes, outputs
         self.shapes = {value: tuple(shape) for value, shape in inputs}
@@ -60,7 +59,6 @@ class Network:
 
     def same(self, other):
         return (self.inputs, self.outputs, self.nodes) == (other.inputs, other.outputs, other.nodes)
-
     def infer(self):
         """Works out all shapes."""
         for node in self.nodes.values():
@@ -85,27 +83,18 @@ class Network:
 
     def macs(self, node):
         return math.prod(extents(self.statement(node)).values()) if node.op in SITES else 0
-
     def parameters(self, node):
         """Values that are trained: statistics are not."""
-        a, shapes = node.attrs, [self.shapes[value] for value in (*node.inputs, node.name)]
-        if node.op in ("batch_norm", "layer_norm"):
-            return 2 * shapes[0][1 if node.op == "batch_norm" else -1]
-        if node.op == "conv2d":
-            return a["out_channels"] * (shapes[0][1] // a["groups"] * math.prod(a["kernel"]) + bool(a["bias"]))
-        if node.op == "linear":
-            return a["out_features"] * (shapes[0][-1] + bool(a["bias"]))
-        return math.prod(shapes[0]) if node.op == "parameter" else 0
+        a, into = node.attrs, self.shapes[(*node.inputs, node.name)[0]]
+        return PARAMETERS[node.op](into, a) if node.op in PARAMETERS else 0
 
     def figures(self):
         return {"macs": sum(map(self.macs, self.nodes.values())), "parameters": sum(map(self.parameters, self.nodes.values()))}
-
 
 def windows(node, into):
     a = node.attrs
     reaches, ends = [d * (k - 1) + 1 for d, k in zip(a.get("dilation", ONE), a["kernel"])], a.get("padding_end", a["padding"])
     return [(size + p + e - reach) // s + 1 for size, p, e, reach, s in zip(into[2:], a["padding"], ends, reaches, a["stride"])]
-
 
 def reshaped(node, into):
     """Where the input became narrower, the one extent that can follow does."""
@@ -120,19 +109,16 @@ def reshaped(node, into):
         raise NotCovered(f"which extent of '{node.name}' follows from {into} cannot be told")
     return out
 
-
 def joined(node, shapes):
     axis = node.attrs["axis"] % len(shapes[0])
     require(len({(*s[:axis], *s[axis + 1:]) for s in shapes}) == 1, f"'{node.name}' joins values of other shapes")
     return [*shapes[0][:axis], sum(s[axis] for s in shapes), *shapes[0][axis + 1:]]
-
 
 def stretched(node, shapes):
     a, b = ((1,) * (max(map(len, shapes)) - len(s)) + s for s in shapes)
     if not all(x == y or 1 in (x, y) for x, y in zip(a, b)):
         raise NotCovered(f"'{node.name}' puts together {a} and {b}: parameters that became narrower are not covered")
     return map(max, a, b)
-
 
 # The shape of what a node writes, from the node, the shapes that it reads, its first one, and its attributes. All others write what they read.
 SHAPES = {
@@ -146,7 +132,6 @@ SHAPES = {
     **dict.fromkeys(("reduce_mean", "reduce_sum", "reduce_max"),
                     lambda n, s, i, a: [1 if d in a["axes"] else size for d, size in enumerate(i) if d not in a["axes"] or a["keepdims"]]),
     **dict.fromkeys(OF_TWO, lambda n, s, i, a: stretched(n, s))}
-
 
 def inferred(node, shapes):
     into = shapes[0] if shapes else ()

@@ -12,10 +12,8 @@ FORMULAS = {"expected-loss": lambda a, b: expected_loss(a, b)["points"], "params
 
 Stage = collections.namedtuple("Stage", "macs dense weights sites", defaults=(0.0, 0.0, 0.0, 0))
 
-
 class Measured:
     """What the formula looks at in one network."""
-
     def __init__(self, network):
         self.side, self.classes = image[2] if len(image := network.inputs[0][1]) == 4 else 0, network.shapes[network.outputs[0]][1:]
         self.view, self.unread = (self.view_of(network), self.unread_of(network)) if self.side else (0.0, 0.0)
@@ -55,10 +53,8 @@ class Measured:
                 read[value] = max(read.get(value, 0.0), share)
         return -sum(map(math.log, read.values()))
 
-
 def useful(stage, places):
     return stage.macs / (1 + stage.weights / (TAUGHT * places * places))
-
 
 def expected_loss(original, variant):
     """{"points", "low", "high"} of a variant, both as Measured."""

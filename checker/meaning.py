@@ -6,23 +6,18 @@ from nests import channels, is_depthwise, sizes_of, statement_in, with_fewer_inp
 from sizes import networks_in, site_of
 from terms import Term, require
 
-
 def node_named(leaf):
     require(not leaf.parts and leaf.op.startswith("@"), f"'{leaf}' is no name of a node")
     return re.sub(rb"%([0-9A-F]{2})", lambda m: bytes([int(m[1], 16)]), leaf.op[1:].encode()).decode("utf-8", "replace")
 
-
 def smaller(a, b):
     return b if a is None else a if b is None else min(a, b)
-
 
 def layers_in(net):
     return [net] if net.op == "layer" else [layer for part in networks_in(net) for layer in layers_in(part)]
 
-
 class Meaning:
     """Walks a term. A value is (name, channels), with None for a number that cannot be determined; `limit`: only so many channels are wanted, or None."""
-
     def __init__(self, original, facts):
         self.original, self.facts, self.nodes, self.statements, self.joined = original, facts, {}, {}, {}
         self.depends = {name for name, _ in original.inputs}    # the values that depend on the inputs; parameters do not
@@ -49,15 +44,13 @@ class Meaning:
 
     def walk(self, net, into, limit):
         networks_in(net)
-        if net.op == "none":
-            return "", 0
-        if net.op == "same":
-            return into[0], smaller(into[1], limit)
+        if net.op in ("none", "same"):
+            return ("", 0) if net.op == "none" else (into[0], smaller(into[1], limit))
         if net.op == "write":
             return self.walk(net.parts[1], into, smaller(net.parts[0].whole(), limit))
         if net.op == "read":
             return self.walk(net.parts[1], (into[0], net.parts[0].whole()), limit)
-        return getattr(self, "walk_" + {"opaque": "each", "stream": "row"}.get(net.op, net.op))(net, into, limit)
+        return getattr(self, "walk_" + {"opaque": "each", "spread": "each", "stream": "row"}.get(net.op, net.op))(net, into, limit)
 
     def copy(self, name, values, **attrs):
         """A node of the original that reads these values in place of its own."""
@@ -92,11 +85,7 @@ class Meaning:
         twice = into[0] in self.nodes and nodes[into[0]].op == nodes[name].op in ("relu", "relu6")
         if twice and name not in self.original.outputs:     # the rectifier of a rectified value changes nothing
             return into
-        return self.copy(name, [into[0]]), into[1]
-
-    def walk_spread(self, net, into, limit):
-        value, count = self.walk_each(net, into, limit)
-        return value, None if count is None else count * net.parts[0].whole()
+        return self.copy(name, [into[0]]), into[1] if net.op != "spread" or into[1] is None else into[1] * net.parts[0].whole()
 
     def walk_row(self, net, into, limit):
         second = self.facts.of(net.parts[1])

@@ -18,15 +18,11 @@ OF_NETWORKS = {"fresh": Sizes.fresh, "channelwise": Sizes.channelwise, "whole": 
 COUNTS, RESIZING = {"channels": Sizes.written, "channels-in": lambda s: s.into}, {"with-outputs": with_outputs, "with-fewer-inputs": with_fewer_inputs}
 FUNCTIONS = {*NUMBERS, *COUNTS, *RESIZING, "absent"}
 
-
 def spelled(form):
-    """A form as the engine prints it."""
     return form if isinstance(form, str) else "(" + " ".join(map(spelled, form)) + ")"
-
 
 class Rule:
     """A rule over one term: name, left, right, neural, choices (variable, list) and guards."""
-
     def __init__(self, form):
         require(isinstance(form, list) and len(form) > 4 and form[0] == "rule" and isinstance(form[1], str), f"'{spelled(form)[:60]}' is no rule")
         keys = [i for i, word in enumerate(form) if isinstance(word, str) and word.startswith(":")] + [len(form)]
@@ -39,7 +35,6 @@ class Rule:
             else:
                 require(form[start] == ":when" and end > start + 1, f"the rule {self.name} has a condition that is none: '{form[start]}'")
                 self.guards += form[start + 1:end]
-
 
 def texts_in(path, seen):
     """The text of each rule of a rule file and of the files that it includes, by its name."""
@@ -57,17 +52,14 @@ def texts_in(path, seen):
             texts[rest[0]] = spelled([head, *rest])
     return texts
 
-
 def match(pattern, t, bound):
     """Whether the term is an instance of the pattern. What the variables represent is added to `bound`."""
     if isinstance(pattern, str):
         return (bound.setdefault(pattern, t) if pattern[0] == "?" else Term(pattern)) is t
     return pattern[0] == t.op and len(pattern) == len(t.parts) + 1 and all(match(p, q, bound) for p, q in zip(pattern[1:], t.parts))
 
-
 class Application:
     """One application of a rule to a term. `given`: values of `:for` variables; `step`: what offered widths are multiples of."""
-
     def __init__(self, rule, facts, given, step):
         self.rule, self.facts, self.given, self.step, self.bound = rule, facts, given, step, {}
 
@@ -123,7 +115,6 @@ class Application:
 
     def sizes(self, form):
         return self.facts.of(self.value(form))
-
     def holds(self, name, *arguments):
         if name == "capacity" or arguments[0] in ("<=", ">="):
             return True         # the evidence of measures is checked next to the steps

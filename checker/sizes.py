@@ -8,7 +8,6 @@ from terms import Refused, require
 OPERANDS = {"layer": (2, 0), "each": (2, 0), "spread": (2, 0), "opaque": (1, 0), "same": (0, 0), "row": (2, 2), "join": (3, 2), "stream": (2, 2),
             "tangle": (3, 2), "none": (1, 1), "write": (2, 1), "read": (2, 1), "lack": (2, 1), "within": (2, 1)}
 
-
 def networks_in(net):
     """The operands of a network that are networks."""
     count, networks = OPERANDS.get(net.op, (-1, 0))
@@ -16,26 +15,21 @@ def networks_in(net):
         raise Refused(f"'{str(net)[:60]}' is no network")
     return net.parts[count - networks:]
 
-
 def site_of(layer):
     """The name of the site of a layer, and whether the site is kept as it is."""
     site = layer.parts[0]
     return (site.parts[0], True) if site.is_("kept", 1) else (site, False)
-
 
 def largest(pairs):
     """Without pairs that another one is never below."""
     pairs = set(pairs)
     return tuple(sorted(a for a in pairs if not any(a != b and b[0] >= a[0] and b[1] >= a[1] for b in pairs)))
 
-
 class Sizes(collections.namedtuple("Sizes", "into out mixes computes kept trimmed narrowable adds_input", defaults=(None, (), *[False] * 6))):
     """into: channels that come in, or None. out: the number that is written is the largest of fixed + copies * into over these pairs; none where it
     cannot be determined. The others are truth values (docs/reference/certificate.md)."""
-
     def fresh(self):
         return bool(self.out) and all(copies == 0 for _, copies in self.out)
-
     def channelwise(self):
         return not self.mixes and len(self.out) == 1 and self.out[0][0] == 0 and self.out[0][1] > 0
 
@@ -51,10 +45,8 @@ class Sizes(collections.namedtuple("Sizes", "into out mixes computes kept trimme
             return self.out[0][1] * missing
         return None if not self.out or self.into is None else self.written() - self.written(self.into - missing)
 
-
 class Facts:
     """The sizes of terms. `whole`: the output channels of each site in the original network."""
-
     def __init__(self, whole):
         self.whole, self.known = whole, {}
 
@@ -79,10 +71,8 @@ class Facts:
         return sizes._replace(computes=any(p.computes for p in parts), kept=any(p.kept for p in parts))
 
     def layer(self, net):
-        name, kept = site_of(net)
-        statement = statement_in(net.parts[1])
-        into, out = channels(statement)
-        mixes = not is_depthwise(statement)
+        (name, kept), statement = site_of(net), statement_in(net.parts[1])
+        (into, out), mixes = channels(statement), not is_depthwise(statement)
         if not out:
             return Sizes(computes=True, kept=kept, mixes=True)
         return Sizes(into, ((out, 0),) if mixes else ((0, 1),), mixes, True, kept, trimmed=mixes and out < self.whole.get(name, 0), narrowable=mixes)

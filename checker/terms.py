@@ -4,19 +4,15 @@ import re
 TOKEN = re.compile(r'(?:[ \t\r\n]|;[^\n]*)*(?:([()])|("(?:[^"\\\n]|\\.)*")|([^\s();"]+)|\Z)')
 WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
-
 class Refused(Exception):
-    """The certificate claims what does not hold."""
-
+    code, word = 1, "refused"   # the certificate claims what does not hold
 
 class NotCovered(Exception):
-    """The certificate, or the network, uses what this version of the format does not cover: nothing is said about it."""
-
+    code, word = 2, "not checked"   # the certificate, or the network, uses what this version of the format does not cover: nothing is said about it
 
 def require(holds, why):
     if not holds:
         raise Refused(why)
-
 
 class Term:
     """An operator over terms."""
@@ -31,14 +27,12 @@ class Term:
 
     def is_(self, op, count):
         return self.op == op and len(self.parts) == count
-
     def whole(self):
         """The whole number that a leaf spells, or None."""
         return int(self.op) if not self.parts and WHOLE.fullmatch(self.op) else None
 
     def __str__(self):
         return "(" + " ".join([self.op, *map(str, self.parts)]) + ")" if self.parts else self.op
-
 
 def read_forms(text):
     """Nested lists of words. A quoted string keeps its first quote, so that it is no word."""
@@ -59,19 +53,16 @@ def read_forms(text):
     require(len(open_) == 1, "a '(' is never closed")
     return open_[0]
 
-
 def to_term(form):
     if isinstance(form, str):
         return Term(form)
     require(form and isinstance(form[0], str), "a term begins with its operator")
     return Term(form[0], *map(to_term, form[1:]))
 
-
 def read_term(text):
     forms = read_forms(text)
     require(len(forms) == 1, f"one term is expected, and '{text[:40]}' has {len(forms)}")
     return to_term(forms[0])
-
 
 def part_at(whole, path):
     for i in path:
@@ -79,9 +70,5 @@ def part_at(whole, path):
         whole = whole.parts[i]
     return whole
 
-
 def with_part(whole, path, part):
-    if not path:
-        return part
-    i, parts = path[0], whole.parts
-    return Term(whole.op, *parts[:i], with_part(parts[i], path[1:], part), *parts[i + 1:])
+    return Term(whole.op, *(with_part(p, path[1:], part) if i == path[0] else p for i, p in enumerate(whole.parts))) if path else part

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/number.hpp"
+#include "rules/judge/net_proof.hpp"
 #include "rules/judge/schedule_judge.hpp"
 #include "rules/judge/value_proof.hpp"
 #include "rules/net_judge.hpp"
@@ -66,9 +67,7 @@ RuleVerdict judge(const Rule& rule, bool deep) {
     if (rule.left.size() != 1) return refuted({"a rule over nests has one pattern a side: sites in a row are one term, (then VALUE NEST)", rule.text});
     if (is_net_rule(rule)) {
         if (const auto wrong = judge_net_rule(rule)) return refuted(*wrong);
-        RuleVerdict verdict;
-        verdict.proof = RuleVerdict::Proof::tried, verdict.why = "tried on small networks";
-        return verdict;
+        return prove_net_rule(rule);
     }
     if (!is_value_rule(rule)) return judge_schedules(rule, deep);
     const auto wrong = judge_value_rule(rule);

@@ -11,8 +11,8 @@
 namespace loopegg {
 
 // Small instances refute what is wrong in the usual ways. What they do not refute must be proved: rules over schedules and nests by
-// rules/judge/schedule_judge.hpp, rules over sites in a row by rules/judge/value_proof.hpp. Rules over whole networks are tried alone. `deep` tries many
-// more instances. The same words get the same answer.
+// rules/judge/schedule_judge.hpp, rules over sites in a row by rules/judge/value_proof.hpp, rules over whole networks by
+// rules/judge/net_proof.hpp. `deep` tries many more instances. The same words get the same answer.
 RuleVerdict judge_nest_rule(const Rule& rule, bool deep = false);
 
 // Tries a rule over loop nests on small instances: isl, the analysis and the interpreter must all find nothing wrong.

@@ -1,4 +1,4 @@
-// Judges rules over whole networks: the judge tries them on small networks and compares what their two sides leave of the sites, and what they compute.
+// Tries rules over whole networks on small networks, and compares what their two sides leave of the sites, and what they compute.
 #pragma once
 #include <optional>
 

@@ -66,12 +66,32 @@ Term without_layouts(const Rule& rule, Term stmt) {
     return stmt;
 }
 
+bool restricts_only(const Term& schedule, const std::string& axis) {
+    if ((schedule.is("span", 3) && to_string(schedule[0]) != axis) || schedule.is("diag", 3)) return false;
+    return std::all_of(schedule.children().begin(), schedule.children().end(), [&](const Term& c) { return restricts_only(c, axis); });
+}
+
+// Copies and zeros stand for any outputs; another way is for some axes alone, so a guard must say that the restricted axis is one of them.
+void check_restored(const Rule& rule, const Side& right) {
+    const std::string how = to_string(right.restore);
+    const auto of_any_axis = [](const Term& word) { return word.is("repeat", 0) || word.is("zero", 0); };
+    std::vector<Term> ways{right.restore};
+    for (const ChoiceCall& c : rule.choices)
+        if (c.variable == right.restore.op() && !c.values.empty()) ways = c.values;
+    if (std::all_of(ways.begin(), ways.end(), of_any_axis)) return;
+    const bool asked = std::any_of(rule.guards.begin(), rule.guards.end(), [&](const GuardCall& g) {
+        return g.guard->name == "comes-back" && g.arguments[0].text == how && restricts_only(right.schedule, g.arguments[1].text);
+    });
+    if (!asked) throw NoForm("no guard says that the restricted axis comes back by " + how + ": (comes-back " + how + " AXIS)");
+}
+
 // Statements stay as they are but for their layouts. Outputs come back as before.
 void check_parts(const Rule& rule) {
     const Side left = side_of(rule.left[0].term), right = side_of(rule.right[0].term);
     if (bool(left.statement) != bool(right.statement)) throw NoForm("a nest becomes something else");
     const bool may_restore = rule.arrow == Arrow::neural && !left.restore;
     if (!(left.restore == right.restore) && !may_restore) throw NoForm("outputs come back in another way");
+    if (right.restore && !left.restore) check_restored(rule, right);
     if (left.statement && !(without_layouts(rule, left.statement) == without_layouts(rule, right.statement))) throw NoForm("the statement is another one");
 }
 

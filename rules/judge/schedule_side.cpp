@@ -52,6 +52,9 @@ private:
         if (op == "par" || op == "vec") made.kind = SideLoop::Kind::apart;
         if (op == "bind") made.kind = is_tensor_place(sched[0]) ? SideLoop::Kind::tensor : SideLoop::Kind::apart, made.word = to_string(sched[0]);
         if (op == "partial") made.kind = SideLoop::Kind::partial, made.word = "partial " + to_string(sched[0]);
+        const auto same_index = [&](const SideLoop& outer) { return outer.word == made.word; };
+        if (op == "bind" && made.kind == SideLoop::Kind::apart && made.word != "vthread" && std::any_of(path.loops.begin(), path.loops.end(), same_index))
+            throw NoForm("binds two loops to " + made.word);
         const Term& axis = loop_axis(sched);
         const AxisValue value = axes_.value(axis, path.conditions, side_.needs);
         for (const AxisPiece& piece : value.pieces) made.texts.push_back(piece.text);

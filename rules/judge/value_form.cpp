@@ -12,7 +12,17 @@ namespace {
 
 bool is_plain_variable(const Term& t) { return t.size() == 0 && is_variable(t.op()); }
 
-Term leaf(const std::string& name, const std::string& where) { return Term("leaf", {Term(name), Term(where)}); }
+Term leaf(const std::string& name, const Term& of) { return Term("leaf", {Term(name), of}); }
+Term leaf(const std::string& name, const std::string& where) { return leaf(name, Term(where)); }
+
+// What each element is after a move: the same function of elements that were moved. A move that keeps the order of all dimensions is none.
+Term moved_element(const Term& element, const std::string& how) {
+    if (how.starts_with("1234 ")) return element;
+    if (element.op().text() == "leaf") return leaf("moved by " + how, element);
+    std::vector<Term> children;
+    for (const Term& child : element.children()) children.push_back(moved_element(child, how));
+    return Term(element.op(), std::move(children));
+}
 
 template <class T>
 void append(std::vector<T>& into, const std::vector<T>& more) {
@@ -177,7 +187,7 @@ ValueReader::Read ValueReader::moved(const Term& order, const Term& schedule, co
         made.form = input->value.form;
     else
         made.form.element = fresh(made.form.operands, "moved by " + how, "");
-    made.form.element = Term("leaf", {Term("moved by " + how), made.form.element});
+    made.form.element = moved_element(made.form.element, how);
     return made;
 }
 
@@ -199,14 +209,14 @@ ValueReader::Read ValueReader::ordered(const Term& order, const Term& schedule, 
     if (buffer == "O") {
         Read made = base(order[2], schedule, restore, nullptr);
         made.shape.key = "move " + how;
-        made.form.element = Term("leaf", {Term("moved by " + how), made.form.element});
+        made.form.element = moved_element(made.form.element, how);
         return made;
     }
     if (is_variable(order[0].op()) && !std::any_of(schedules_.begin(), schedules_.end(), [&](const auto& s) { return s.second == how; }))
         throw NoValueForm("the buffer '" + buffer + "' may be the output");
     Input moved_input{buffer, {}, false};
     moved_input.value.form.element = fresh(moved_input.value.form.operands, "moved by " + how, "");
-    moved_input.value.form.element = Term("leaf", {Term("moved by " + how), moved_input.value.form.element});
+    moved_input.value.form.element = moved_element(moved_input.value.form.element, how);
     return base(order[2], schedule, restore, &moved_input);
 }
 

@@ -17,6 +17,7 @@ def as_original(files):
     """The original is returned: no steps, no loss."""
     files["model.json"] = copy.deepcopy(files["original.json"]) | {"weights": "weights.safetensors"}
     c, result = files["certificate.json"], files["result.json"]
+    files.pop("network.json")   # its sites run untransformed
     c.update(final=c["original"], steps=[], rules={})
     c["claims"]["returned"], c["claims"]["measures"], result["guard"]["measures"] = c["claims"]["original"], [], []
     c["files"] = {name.replace("optimized/", "original/"): digest for name, digest in c["files"].items()}
@@ -60,6 +61,30 @@ def certificates_without_steps_and_by_other_guards(program):
                                  (asked(("fisher", "=", 1, 1)), 1, "not as"), (asked(rule="(fisher >= 0.9)"), 1, "was asked something else")):
         got, line = answer(program, "plain", change, rules=[])
         assert got == code and saying in line, (saying, got, line)
+
+
+@part
+def the_loops_of_each_site_are_those_of_its_statement(program):
+    def kernels(change):
+        """`change` gets the nests of the first site, and gives those that stand in their place."""
+        def edit(files):
+            network = files["network.json"]
+            site = next(step["site"] for step in network["steps"] if step["site"] == "a")
+            nests = change([network["kernels"][step["kernel"]]["nest"] for step in network["steps"] if step["site"] == site])
+            network["steps"] = [step for step in network["steps"] if step["site"] != site] + [{"site": site, "kernel": -1}]
+            network["steps"] += [{"site": site, "kernel": len(network["kernels"]) + i} for i in range(len(nests))]
+            network["kernels"] += [{"nest": nest} for nest in nests]
+        return answer(program, "plain", edit)
+    loops = "(at co:8 (at ci:3 (at oh:8 (at ow:8 (at kh:3 (at kw:3 done))))))"
+    own = "(conv2d 1 1 8 3 8 8 3 3 1 1 1 1 1 1)"
+    assert kernels(lambda nests: nests) == (0, "accepted")
+    assert kernels(lambda nests: [f"(nest (epilogue relu (epilogue bias (layout O co 4 {own}))) {loops})"]) == (0, "accepted")
+    assert kernels(lambda nests: [f"(nest (bilinear_input 1) done)", f"(nest (conv2d 1 16 8 3 1 16 1 1 1 1 0 0 1 1) {loops})"])[0] == 1
+    for nests, saying in (([], "do not run"), ([f"(nest {own} {loops})"] * 2, "do not run"), ([f"(nest {own.replace(' 8 3 8', ' 4 3 8')} {loops})"], "do not run"),
+                          ([f"(nest {own} {loops.replace('(at kw:3 done)', 'done')})"], "do not visit each instance once"),
+                          ([f"(nest {own} {loops.replace('(at ci', '(par ci')})"], "at once")):
+        code, line = kernels(lambda _, nests=nests: nests)
+        assert code == 1 and saying in line, (nests, line)
 
 
 @part

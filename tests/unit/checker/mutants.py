@@ -191,7 +191,28 @@ def edit_network(draw, files):
     return f"{kind} of {which}"
 
 
-EDITS = {edit_terms: 16, edit_rules: 14, edit_step: 20, edit_verdict: 8, edit_claims: 12, edit_header: 8, edit_network: 16}
+def edit_loops(draw, files):
+    """The loops of a site: a size, an extent or a factor; a loop that is lost; a sum that runs at once; or the site runs another kernel, or none."""
+    network, model = files["network.json"], files["model.json"]
+    sites = {node["name"] for node in model["nodes"] if node["op"] in ("conv2d", "linear", "matmul")}
+    step = draw.choice([step for step in network["steps"] if step["site"] in sites])
+    kernel = network["kernels"][step["kernel"]]
+    kind = draw.choice(["number", "number", "loop", "sum", "gone", "other"])
+    if kind == "number":
+        # a factor of a span is in both of its parts
+        kernel["nest"] = in_text(draw, kernel["nest"], r"(?<=[a-z]:)\d+(?=[ )])", lambda m: str(other_number(draw, int(m[0]))))
+    elif kind == "loop":
+        kernel["nest"] = in_text(draw, kernel["nest"], r"\((?:at|par|vec|unroll) [^()]*", lambda m: "(stage O")
+    elif kind == "sum":
+        kernel["nest"] = in_text(draw, kernel["nest"], r"(?<=\()(?:at|unroll)(?= (?:ci|kh|kw|k):)", lambda m: draw.choice(["par", "vec"]))
+    elif kind == "gone":
+        network["steps"].remove(step)
+    else:
+        step["kernel"] = draw.choice([i for i, other in enumerate(network["kernels"]) if other["nest"].split("(at")[0] != kernel["nest"].split("(at")[0]] or [-1])
+    return kernel["nest"] and f"{kind} of the loops"
+
+
+EDITS = {edit_terms: 16, edit_rules: 14, edit_step: 20, edit_verdict: 8, edit_claims: 12, edit_header: 8, edit_network: 16, edit_loops: 16}
 
 
 def mutants(files, seed):

@@ -108,6 +108,45 @@ def layer(name, statement):
     return f"(layer @{name} {module('nests').whole_nest(term(statement))})"
 
 
+
+LOOPS = "(at co:8 (at ci:6 (at oh:12 (at ow:12 done))))"
+RIGHT = [LOOPS, "(par (quo co:8 4) (stage I (at ci:6 (at oh:12 (at ow:12 (vec (rem co:8 4) done))))))",
+         "(bind blockIdx.x (pair co:8 oh:12) (bind tensor.bf16 ci:6 (at ow:12 done)))", "(partial vec (rem ci:6 2) (at (quo ci:6 2) (at oh:12 (at ow:12 (at co:8 done)))))",
+         "(at (quo co:8 4) (at (rem (quo co:8 2) 2) (at (rem co:8 2) (at ci:6 (at oh:12 (at ow:12 done))))))",       # mixed radices
+         "(at (quo co:8 4) (at (quo (rem co:8 4) 2) (at (rem (rem co:8 4) 2) (at ci:6 (at oh:12 (at ow:12 done))))))",
+         "(at (quo oh:12 6) (at (quo (rem oh:12 6) 4) (at (rem (rem oh:12 6) 4) (at co:8 (at ci:6 (at ow:12 done))))))",      # a factor that does not divide
+         "(at (quo ow:12 5) (at (rem ow:12 5) (at co:8 (at ci:6 (at oh:12 done)))))",
+         "(at co:8 (at ci:6 (at oh:12 (cat (at (span ow:12 0 8) done) (at (quo (span ow:12 8 12) 2) (unroll (rem (span ow:12 8 12) 2) done))))))",
+         "(at (quo (pair co:8 oh:12) 32) (at (rem (pair co:8 oh:12) 32) (at ci:6 (at ow:12 done))))",
+         "(cat (at (span (pair co:8 oh:12) 0 50) (at ci:6 (at ow:12 done))) (at (span (pair co:8 oh:12) 50 96) (at ow:12 (at ci:6 done))))",
+         "(cat (at (span (rem (quo co:8 2) 2) 0 1) (at (rem co:8 2) (at (quo co:8 4) (at ci:6 (at oh:12 (at ow:12 done))))))"
+         " (at (span (rem (quo co:8 2) 2) 1 2) (at (rem co:8 2) (at (quo co:8 4) (at ci:6 (at oh:12 (at ow:12 done)))))))"]
+WRONG = [("once", ["(at co:8 (at ci:6 (at oh:12 done)))", LOOPS.replace("co:8", "co:9"), LOOPS.replace("ow:12 done", "ow:12 (at ow:12 done)"), "done",
+                   LOOPS.replace("(at co:8", "(at (rem co:8 4)"), LOOPS.replace("(at co:8", "(at (quo co:8 4)"), LOOPS.replace("co:8", "(quo co:8 2)", 1).replace(
+                       "done", "(at (rem co:8 4) done)"), LOOPS.replace("(at co:8", "(at (diag 2 co:8 ci:6) (at (rem co:8 4)"
+                                                                        ).replace("(at ci:6", "(at (rem ci:6 3)") + ")",
+                   LOOPS.replace("co:8", "(span (span co:8 0 4) 0 4)").replace("done", "(at (span co:8 0 8) done)")]),
+         ("at once", [LOOPS.replace("at ci", how + " ci") for how in ("par", "vec", "bind threadIdx.x")] + [LOOPS.replace("(at co:8 (at ci:6", "(par (pair co:8 ci:6) (at oh:1")]),
+         ("is no sum", [LOOPS.replace("at co", "partial par co")]), ("is no schedule", [LOOPS.replace("(at co:8", "(at"), LOOPS.replace("done", "co:8"), LOOPS.replace("at co", "for co")]),
+         ("fit together", [f"(cat {LOOPS} {LOOPS})", LOOPS.replace("co:8", "(span co:8 0 7)"), LOOPS.replace("co:8", "(span co:8 1 8)"),
+                           "(at co:8 (at ci:6 (at oh:12 (cat (at (span ow:12 0 8) done) (at (span ow:12 7 12) done)))))",
+                           "(at co:8 (at ci:6 (at oh:12 (cat (at (span ow:12 0 8) done) (at ow:12 done)))))"])]
+
+
+@part
+def loops_visit_each_instance_once(program):
+    check, statement = module("schedules").check_loops, term("(conv2d 1 1 8 6 12 12 1 1 1 1 0 0 1 1)")
+    for loops in RIGHT:
+        check(statement, term(loops), "the loops")
+    for saying, all_ in WRONG:
+        for loops in all_:
+            refuses(check, statement, term(loops), "the loops", saying=saying)
+    halves = "(cat (at (span co:8 0 4) {0}) (at (span co:8 4 8) {0}))".format("(at ci:6 (cat (at (span oh:12 0 6) (at ow:12 done)) (at (span oh:12 6 12) (at ow:12 done))))")
+    refuses(check, statement, term(halves), "the loops", saying="several axes", kind="NotCovered")
+    check(term("(conv2d 1 1 1 1 1 1 1 1 1 1 0 0 1 1)"), term("done"), "the loops")
+    check(term("(matmul 2 3 4 5)"), term("(par b:2 (at (rem k:5 2) (at (quo k:5 2) (at i:3 (vec j:4 done)))))"), "the loops")
+
+
 @part
 def facts_of_networks_are_those_of_the_page(program):
     s = module("sizes")
