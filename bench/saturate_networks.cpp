@@ -44,18 +44,18 @@ int main(int argc, char** argv) {
     if (argc > 4) options.max_labels = std::stoul(argv[4]);
     if (argc > 5) options.max_pairs = std::stoul(argv[5]);
     const RuleBook book = load_rules(rules, {.judge = false, .deep = false});
-    const Phase* phase = book.find_phase("networks");
-    if (phase == nullptr) return fmt::print(stderr, "{} has no phase 'networks'\n", rules), 2;
+    if (book.find_phase("networks") == nullptr) return fmt::print(stderr, "{} has no phase 'networks'\n", rules), 2;
     fmt::print("| network | e-nodes | classes | edges | s | MiB | ends | front | labels | gap | front, s | bound, s |\n|{}\n",
                "---|---|---|---|---|---|---|---|---|---|---|---|");
     for (const ZooEntry& entry : zoo()) {
         if (only != "all" && only != entry.name) continue;
         const Graph graph = entry.build();
         NetworkGraph network(graph, book, {});
-        const RunReport report = network.grow(*phase);
-        fmt::print("| {} | {} | {} | {} | {:.2f} | {:.0f} | {} | {} |\n", entry.name, network.graph().node_count(), network.graph().class_count(),
-                   network.graph().edges().size(), report.seconds, static_cast<double>(report.peak_bytes) / (1 << 20), name_of(report.stop),
-                   front_columns(graph, network, options));
+        const RunReport report = network.grow();
+        fmt::print("| {} | {} | {} | {} | {:.2f} | {:.0f} | {} | ", entry.name, network.graph().node_count(), network.graph().class_count(),
+                   network.graph().edges().size(), report.seconds, static_cast<double>(report.peak_bytes) / (1 << 20), name_of(report.stop));
+        std::fflush(stdout);  // a front may take long
+        fmt::print("{} |\n", front_columns(graph, network, options));
         std::fflush(stdout);
     }
 }

@@ -97,8 +97,9 @@ void print(const nlohmann::json& r, const std::string& out) {
         if (t.contains("why"))
             fmt::print("  {:<10} not compiled: {}\n", t["target"].get<std::string>(), t["why"].get<std::string>());
         else
-            fmt::print("  {:<10} {:.3f} ms instead of {:.3f} ms, estimated from its data sheet; {} kernels\n", t["target"].get<std::string>(),
-                       t["optimized"]["median_ms"].get<double>(), t["original"]["median_ms"].get<double>(), t["optimized"]["kernels"].get<int>());
+            fmt::print("  {:<10} {:.3f} ms instead of {:.3f} ms, estimated from its data sheet; {} kernels{}\n", t["target"].get<std::string>(),
+                       t["optimized"]["median_ms"].get<double>(), t["original"]["median_ms"].get<double>(), t["optimized"]["kernels"].get<int>(),
+                       t.contains("network") ? fmt::format("; a network of its own, {:.2f} points", t["network"]["loss"]["points"].get<double>()) : "");
     }
     std::map<std::string, int> sequences;
     for (const auto& s : r["sites"]) ++sequences[s["sequence"].get<std::string>()];
@@ -215,12 +216,12 @@ Action setup(CLI::App& app) {
     return [=](Session& session) {
         r->model = *model, r->out = *out;
         if (!runner->empty()) check_runner(*runner);
-        use_threads(*threads, find_target(r->target == "all" ? "host" : r->target));
+        if (r->target == "all") r->target = "host", r->all_targets = true;
+        use_threads(*threads, find_target(r->target));
         if (budget->count() > 0 || !r->train.command.empty()) take_trainer(*r, *out);
         preflight(*r, session.progress);
         const ScratchFile copy(".json");  // its weights are next to it, in this process's own folder
         read_as_asked(*r, *reading, copy);
-        if (r->target == "all") r->target = "host", r->all_targets = true;
         if (*max_loss >= 0) r->points = *max_loss;
         if (find_target(r->target).reach == Reach::bundle)
             r->rounds = std::filesystem::path(*out) / "rounds";

@@ -93,6 +93,7 @@ struct PhaseUse {
 const std::vector<PhaseUse>& phase_uses() {
     static const std::vector<PhaseUse> all{
         {"networks", {"optimize"}, "networks that are faster and may lose accuracy"},
+        {"layers", {"optimize"}, "the same networks with restricted nests of single layers"},
         {"sites", {"saturate"}, "variants of the nest of one site"},
         {"algorithms", {"optimize"}, "convolutions as rows of other nests"},
         {"layouts", {"optimize"}, "values between sites in blocks of channels"},

@@ -131,6 +131,36 @@ std::int64_t instance_count(const Domain& domain, const std::vector<Axis>& axes)
     return count * others;
 }
 
+std::int64_t projected_count(const Domain& domain, const std::vector<Axis>& axes, const std::vector<std::string>& onto) {
+    const std::vector<Axis> named = axes_named_by(domain, axes);
+    std::int64_t others = 1;
+    std::vector<std::string> restricted;
+    for (const std::string& name : onto) {
+        const bool is_named = std::any_of(named.begin(), named.end(), [&](const Axis& a) { return a.name == name; });
+        if (is_named)
+            restricted.push_back(name);
+        else
+            others *= axes[place_of(name, axes)].extent;
+    }
+    if (restricted.empty()) return others;
+    if (domain.parts.size() > 1) {  // what two parts project to may overlap
+        const std::vector<char> mask = projection(domain, named, restricted);
+        return others * std::count(mask.begin(), mask.end(), 1);
+    }
+    std::set<std::vector<Values>> seen;  // of one part, two blocks project to the same product or to disjoint ones
+    std::int64_t count = 0;
+    for (const ProductSet& set : product_sets(domain, named)) {
+        std::int64_t product = 1;
+        std::vector<Values> key;
+        for (const std::string& name : restricted) {
+            key.push_back(set.values[place_of(name, named)]);
+            product *= static_cast<std::int64_t>(key.back().size());
+        }
+        if (seen.insert(std::move(key)).second) count += product;
+    }
+    return count * others;
+}
+
 std::vector<char> projection(const Domain& domain, const std::vector<Axis>& axes, const std::vector<std::string>& onto) {
     std::vector<std::size_t> places;
     std::int64_t size = 1;

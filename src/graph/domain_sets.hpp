@@ -38,6 +38,8 @@ std::int64_t instance_count(const Domain& domain, const std::vector<Axis>& axes)
 
 // For each tuple of values of the axes named (row-major in the order of `onto`): does any instance have it?
 std::vector<char> projection(const Domain& domain, const std::vector<Axis>& axes, const std::vector<std::string>& onto);
+// How many of these tuples some instance has.
+std::int64_t projected_count(const Domain& domain, const std::vector<Axis>& axes, const std::vector<std::string>& onto);
 
 // Where each output element (row-major over the output axes) gets its value: its own index when an instance computes it, the index
 // of a computed element under restore repeat, -1 for zero. Repeat maps each restricted digit v to lo + (v - lo) mod (hi - lo), so a kept

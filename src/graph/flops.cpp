@@ -7,13 +7,22 @@
 #include "graph/operators.hpp"
 
 namespace loopegg {
+namespace {
+
+// The axes of a site's weight and bias, in the order of their layouts.
+std::vector<std::string> weight_axes(const Node& node) {
+    return node.op == "conv2d" ? std::vector<std::string>{"g", "co", "ci", "kh", "kw"} : std::vector<std::string>{"co", "ci"};
+}
+std::vector<std::string> bias_axes(const Node& node) { return node.op == "conv2d" ? std::vector<std::string>{"g", "co"} : std::vector<std::string>{"co"}; }
+
+}  // namespace
 
 std::int64_t parameters(const Node& node) {
-    std::int64_t count = 0;
     if (!node.domain.whole() && node.op != "matmul") {
-        std::vector<char> weight = weight_mask(node), bias = bias_mask(node);
-        return std::count(weight.begin(), weight.end(), 1) + std::count(bias.begin(), bias.end(), 1);
+        const std::vector<Axis> axes = axes_of(node);
+        return projected_count(node.domain, axes, weight_axes(node)) + (node.flag("bias") ? projected_count(node.domain, axes, bias_axes(node)) : 0);
     }
+    std::int64_t count = 0;
     for (const Parameter& p : parameters_of(node))
         if (p.trained) count += element_count(p.shape);
     return count;
@@ -49,15 +58,11 @@ std::int64_t peak_activation_bytes(const Graph& graph) {
     return 4 * peak;
 }
 
-std::vector<char> weight_mask(const Node& node) {
-    // The weight's layout is these axes in this order.
-    return projection(node.domain, axes_of(node),
-                      node.op == "conv2d" ? std::vector<std::string>{"g", "co", "ci", "kh", "kw"} : std::vector<std::string>{"co", "ci"});
-}
+std::vector<char> weight_mask(const Node& node) { return projection(node.domain, axes_of(node), weight_axes(node)); }
 
 std::vector<char> bias_mask(const Node& node) {
     if (!node.flag("bias")) return {};
-    return projection(node.domain, axes_of(node), node.op == "conv2d" ? std::vector<std::string>{"g", "co"} : std::vector<std::string>{"co"});
+    return projection(node.domain, axes_of(node), bias_axes(node));
 }
 
 }  // namespace loopegg

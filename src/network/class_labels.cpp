@@ -361,13 +361,15 @@ const std::vector<ClassLabels::NestVariant>& ClassLabels::variants_of(ClassId ne
     if (!fresh) return known->second;
     std::vector<NestVariant>& found = known->second;
     found.push_back({nest, {}, graph_.smallest_term(nest)});
-    std::set<ClassId> seen{nest};
+    // Loops in another order are another class with the same instances: one of them is enough.
+    const auto fact = [&](ClassId c) { return network_.facts()[c].id; };
+    std::set<std::uint32_t> seen{fact(nest)};
     for (std::size_t i = 0; i < found.size(); ++i) {
         const auto edges = edges_.find(found[i].eclass);
         if (edges == edges_.end()) continue;
         for (std::size_t e : edges->second) {
             const ClassId to = graph_.find(graph_.edges()[e].to);
-            if (!seen.insert(to).second) continue;
+            if (!seen.insert(fact(to)).second) continue;
             std::vector<std::size_t> way = found[i].edges;
             way.push_back(e);
             found.push_back({to, std::move(way), graph_.smallest_term(to)});

@@ -1,5 +1,8 @@
 #include "network/front.hpp"
 
+#include <algorithm>
+#include <iterator>
+
 #include "nest/net/net.hpp"
 #include "network/class_labels.hpp"
 #include "rules/limits.hpp"
@@ -54,6 +57,18 @@ NetworkGraph::NetworkGraph(const Graph& original, const RuleBook& book, NetworkG
     graph_.attach(facts_);
     root_ = graph_.add(term_);
     graph_.rebuild();
+}
+
+RunReport NetworkGraph::grow() {
+    RunReport whole;
+    for (const char* name : {"networks", "layers"})
+        if (const Phase* phase = book_.find_phase(name)) {
+            RunReport report = grow(*phase);
+            if (whole.iterations.empty() || report.stop != StopReason::saturated) whole.stop = report.stop;
+            whole.seconds += report.seconds, whole.peak_bytes = std::max(whole.peak_bytes, report.peak_bytes);
+            std::move(report.iterations.begin(), report.iterations.end(), std::back_inserter(whole.iterations));
+        }
+    return whole;
 }
 
 RunReport NetworkGraph::grow(const Phase& phase) {

@@ -38,8 +38,9 @@ class NetworkGraph {
 public:
     NetworkGraph(const Graph& original, const RuleBook& book, NetworkGraphOptions options);
 
-    // Applies the rules of a phase until nothing changes or its limits are met.
-    RunReport grow(const Phase& phase);
+    // Applies the rules of the phase 'networks', which widths end, and then of the phase 'layers', which restricts the nests of single layers, where the rule
+    // file has it. The report is about both.
+    RunReport grow();
 
     const EGraph& graph() const { return graph_; }
     EGraph& graph() { return graph_; }
@@ -48,6 +49,8 @@ public:
     const Term& term() const { return term_; }  // of the original network
 
 private:
+    RunReport grow(const Phase& phase);
+
     const RuleBook& book_;
     NetworkGraphOptions options_;
     Term term_;

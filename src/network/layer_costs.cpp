@@ -84,6 +84,7 @@ std::optional<LayerWork> SiteCosts::of(const std::string& site, const Term& nest
             const Graph alone = layer_alone(*original, nest);
             known.site = sizes_of(alone).sites.at(0);
             known.node = *alone.find(site);
+            if (const Node& last = alone.nodes.back(); last.name != site && is_site(last)) known.restoring = last;
             known.work = LayerWork{.stage = loss_.stage_of(known.site.places), .unread = unread_of(known.node)};
             known.work->work.add(known.site);
         } catch (const UserError&) {  // the network refuses such a node, for example because channels would not come back
@@ -91,7 +92,7 @@ std::optional<LayerWork> SiteCosts::of(const std::string& site, const Term& nest
         }
     }
     if (!known.work) return {};
-    if (!known.timed) known.work->ms = ms_(known.node, nest), known.timed = true;
+    if (!known.timed) known.work->ms = ms_(known.node, nest) + (known.restoring ? ms_(*known.restoring, nest) : 0), known.timed = true;
     LayerWork work = *known.work;
     known.site.name = site;
     work.points = loss_.width_points(known.site);

@@ -30,6 +30,7 @@ private:
         std::optional<LayerWork> work;
         SiteWork site;
         Node node;
+        std::optional<Node> restoring;  // the convolution that brings left-out channels back
         bool timed = false;
     };
     const Graph& original_;

@@ -61,7 +61,7 @@ std::vector<std::string> rules_that_vary(const RuleBook& book) {
 
 TEST_CASE("the shipped rules over nests are sound", "[rules]") {
     std::map<std::string, std::string> judged;  // by name
-    for (const char* file : {"structure", "neural", "discover", "exact", "tune-cpu", "tune-gpu", "fusion", "algorithms"}) {
+    for (const char* file : {"structure", "neural", "discover", "discover-layers", "exact", "tune-cpu", "tune-gpu", "fusion", "algorithms"}) {
         Loaded loaded = check_rules(std::filesystem::path(LOOPEGG_RULES) / (std::string(file) + ".rules"),
                                     {.judge = true, .deep = std::getenv("LOOPEGG_DEEP") != nullptr, .again = true});
         INFO(file << "\n" << mistakes_of(loaded));

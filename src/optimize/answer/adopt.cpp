@@ -22,12 +22,13 @@ namespace {
 
 using nlohmann::json;
 
-// The folders of the compiled network that was returned, for the target of the run and for the other targets that it was compiled for.
+// The folders of the compiled network that was returned, for the target of the run and for the other targets that it was compiled for. A target with a
+// network of its own has other weights.
 std::vector<fs::path> compiled_folders(const json& result) {
     std::vector<fs::path> all{result.at("returned").get<std::string>()};
     if (result.contains("targets"))
         for (const json& t : result["targets"])
-            if (t.contains("optimized")) all.push_back(fs::path(t.at("target").get<std::string>()) / "optimized");
+            if (t.contains("optimized") && !t.contains("network")) all.push_back(fs::path(t.at("target").get<std::string>()) / "optimized");
     return all;
 }
 

@@ -26,7 +26,8 @@ nlohmann::json result_of(const Answer& answer);
 // Every file of the out folder next to result.json, which is `result`.
 void write_out(const Answer& answer, const nlohmann::json& result);
 
-// The original and the returned network compiled for every target but the one that was searched on, with estimates: result.json's "targets".
+// For every target but the one that was searched on: the original and the network that is extracted by the target's
+// estimates, compiled. result.json's "targets".
 nlohmann::json compile_for_others(const Answer& answer);
 
 }  // namespace loopegg

@@ -95,7 +95,7 @@ std::string paper_sequence(const std::vector<DerivationStep>& steps) {
     bool cut = false;
     std::vector<Grouping> groupings;
     for (const DerivationStep& step : steps) {
-        cut |= step.rule == (step.backwards ? "join-domain" : "cut-domain");  // each is the other one backwards
+        cut |= step.rule == (step.backwards ? "join-domain" : "cut-domain") || step.rule == "halve-domain";  // a cut is a join backwards
         if (step.neural) groupings.push_back(grouping_of(step));
     }
     const auto channels = [](const Grouping& g) { return channel(g.first) && channel(g.second); };

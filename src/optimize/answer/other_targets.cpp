@@ -1,4 +1,7 @@
-// '--target all': compiles the network that was chosen on this machine for every other target too, with estimates of its time there.
+// '--target all': extracts a network for every other target from that target's estimates, and compiles it for that target.
+#include <cmath>
+#include <limits>
+
 #include <fmt/format.h>
 
 #include "backends/measure/network_measure.hpp"
@@ -8,8 +11,10 @@
 #include "backends/target/target_rules.hpp"
 #include "base/atomic_directory.hpp"
 #include "base/error.hpp"
+#include "graph/flops.hpp"
 #include "nest/term/value.hpp"
 #include "optimize/answer/answer.hpp"
+#include "optimize/run/times.hpp"
 #include "optimize/tune/algorithms.hpp"
 
 namespace loopegg {
@@ -72,12 +77,62 @@ json compiled_for(const Target& target, const Network& network, const Schedules&
     return j;
 }
 
+// What the run asks of this machine, as a question about another target. A limit in milliseconds is one of this machine: there it is the same speed-up.
+OptimizeRequest request_for(const Answer& answer, const Target& target) {
+    constexpr int few_trials = 3;  // estimates put the best schedules first
+    OptimizeRequest request = answer.run.request;
+    request.target = target.name, request.trials = few_trials, request.train = {}, request.rounds.clear(), request.finalists.reset();
+    if (request.objective != "memory") request.objective = "latency";
+    const auto& original = answer.confirmed.original.time.latency;
+    if (std::isfinite(request.max_latency_ms) && original) request.min_speedup = std::max(request.min_speedup, original->median_ms / request.max_latency_ms);
+    request.max_latency_ms = std::numeric_limits<double>::infinity();
+    return request;
+}
+
+// A network for one of the other targets.
+struct ForTarget {
+    const Network* network;
+    const FoundNetwork* found = nullptr;  // null: the network of this machine
+    Schedules schedules;
+    double ms = 0;
+};
+
+// The network that the e-graph has for the target by the target's own estimates, or that of this machine where it is no slower there.
+ForTarget best_for(const Answer& answer, const Target& target, const FoundNetworks& found, bool limits_time) {
+    const bool strict = answer.run.request.strict_fp;
+    const auto with_time = [&](const Network& network, const FoundNetwork* own) {
+        ForTarget t{&network, own, estimated_best(network.graph, target, strict)};
+        t.ms = estimate_network(network.graph, t.schedules, target).median_ms;
+        return t;
+    };
+    ForTarget of_this_machine = with_time(answer.returned(), nullptr);
+    if (!found.best) return of_this_machine;
+    const FoundNetwork& best = found.timed[*found.best];
+    if (best.network.graph == answer.returned().graph) return of_this_machine;
+    ForTarget own = with_time(best.network, &best);
+    return limits_time || own.ms < of_this_machine.ms ? own : of_this_machine;  // with a limit of time, the one that loses least was looked for
+}
+
+FoundNetworks find_for(const Answer& answer, const Target& target) {
+    const OptimizeRequest request = request_for(answer, target);
+    Times times(request, answer.run.read.network.graph, target, MeasurerOptions{});
+    const Run& run = answer.run;
+    return find_networks(Run{request, target, run.book, run.read, run.conditions, run.points, run.oracle, times.timing(), KernelPool(), run.progress});
+}
+
+json about_network(const FoundNetwork& found) {
+    const ExpectedLoss& l = found.judged.loss;
+    return {{"loss", {{"points", l.points}, {"low", l.low}, {"high", l.high}}},
+            {"parameters", parameters(found.network.graph)},
+            {"macs", macs(found.network.graph)},
+            {"plan", json::parse(write_plan(found.plan))}};
+}
+
 }  // namespace
 
 json compile_for_others(const Answer& answer) {
     const Run& run = answer.run;
     const OptimizeRequest& request = run.request;
-    const Network &read = run.read.network, &returned = answer.returned();
     json all = json::array();
     for (Target& target : all_targets()) {
         if (target.name == request.target) continue;
@@ -85,9 +140,13 @@ json compile_for_others(const Answer& answer) {
         json j{{"target", target.name}, {"reach", to_string(target.reach)}, {"summary", target.summary}};
         try {  // a target that fails does not affect the others
             const std::filesystem::path folder = request.out / target.name;
-            for (const auto& [key, network] : {std::pair("original", &read), {"optimized", &returned}})
-                j[key] = compiled_for(target, *network, estimated_best(network->graph, target, request.strict_fp), folder / key, run.progress);
+            const FoundNetworks found = find_for(answer, target);
+            const ForTarget best = best_for(answer, target, found, request.limits_time());
+            const Network& read = run.read.network;
+            j["original"] = compiled_for(target, read, estimated_best(read.graph, target, request.strict_fp), folder / "original", run.progress);
+            j["optimized"] = compiled_for(target, *best.network, best.schedules, folder / "optimized", run.progress);
             j["speedup"] = j["original"]["median_ms"].get<double>() / j["optimized"]["median_ms"].get<double>();
+            if (best.found) j["network"] = about_network(*best.found);
         } catch (const UserError& e) {
             j["why"] = e.diagnostics().front().message;
         }

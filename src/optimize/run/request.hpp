@@ -28,7 +28,7 @@ struct OptimizeRequest {
     bool strict_fp = false;              // sums keep their order: no rule that rounds differently is used
     std::vector<std::string> allowed{};  // roundings (nest/term/rounding.hpp) that schedules may use
     double max_rounding_error = 0.01;    // how far these roundings may move an output, as a share of the largest output
-    bool all_targets = false;            // compile the chosen network for every other target too
+    bool all_targets = false;            // extract and compile a network for every other target too
     std::string objective = "latency";   // objective.hpp
     std::string architecture = "auto";   // which class's rules to use: auto, all, or a class
     std::optional<double> points{};      // of accuracy that may be expected to be lost; none: as the rules say

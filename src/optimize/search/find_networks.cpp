@@ -106,7 +106,7 @@ constexpr std::size_t candidates_of_each = 6;  // networks of each front that ma
 
 class NetworkSearch final : public CandidateSource {
 public:
-    NetworkSearch(const Run& run, const Phase& phase)
+    explicit NetworkSearch(const Run& run)
         : run_(run),
           original_(run.read.network.graph),
           judge_(*run.oracle, original_, run.conditions),
@@ -118,7 +118,7 @@ public:
           network_(original_, run.book, graph_options()),
           applications_(run, judge_, rewriter_, network_.graph()),
           rules_(plan_rules(rules_file(run.request.rules))) {
-        out_.growth = grow(phase);
+        out_.growth = grow();
         out_.trainings = run.read.trainings;
     }
 
@@ -207,15 +207,17 @@ private:
         return options;
     }
 
-    Growth grow(const Phase& phase) {
-        const RunReport report = network_.grow(phase);
+    Growth grow() {
+        const RunReport report = network_.grow();
         Growth g{std::string(name_of(report.stop)),
                  network_.graph().node_count(),
                  network_.graph().class_count(),
                  network_.graph().edges().size(),
                  report.seconds,
                  {}};
-        for (const Rule* rule : run_.book.rules_of(phase)) g.rules_fired[rule->name] = 0;
+        for (const char* name : {"networks", "layers"})
+            if (const Phase* phase = run_.book.find_phase(name))
+                for (const Rule* rule : run_.book.rules_of(*phase)) g.rules_fired[rule->name] = 0;
         for (const IterationReport& it : report.iterations)
             for (const RuleReport& r : it.rules) g.rules_fired[r.rule] += r.applications;
         return g;
@@ -505,11 +507,7 @@ private:
 
 }  // namespace
 
-FoundNetworks find_networks(const Run& run) {
-    const Phase* phase = run.book.find_phase("networks");
-    if (!phase) return {};
-    return NetworkSearch(run, *phase).search();
-}
+FoundNetworks find_networks(const Run& run) { return run.book.find_phase("networks") ? NetworkSearch(run).search() : FoundNetworks{}; }
 
 json front_json(const FoundNetworks& found) {
     json all = json::array();

@@ -30,14 +30,15 @@ std::string likeness(const Node& node) {
 
 LatencyModel::Timed LatencyModel::site_of(const Node& node, double ms) {
     const double work = std::max(1.0, static_cast<double>(macs(node))), written = static_cast<double>(element_count(node.shape));
-    if (!is_convolution(node)) return {1, 1, 1, ms, work, written, false};
+    if (!is_convolution(node)) return {1, 1, 1, ms, work, written, false, false};
     return {static_cast<double>(node.input_shapes[0][1]),
             static_cast<double>(node.shape[1]),
             static_cast<double>(node.integer("groups")),
             ms,
             work,
             written,
-            !node.domain.whole()};
+            !node.domain.whole(),
+            true};
 }
 
 LatencyModel::Prediction LatencyModel::by_neighbours(const Timed& site, const std::vector<Timed>& timed) {
@@ -97,9 +98,20 @@ void LatencyModel::learn_networks(std::span<const std::pair<const Graph*, double
     }
 }
 
+// A site of a kind that was never timed takes as long for its work as the timed sites do on average: convolutions where it is one.
+double LatencyModel::of_another_kind(const Node& node) const {
+    double ms[2] = {}, work[2] = {};
+    for (const auto& [kind, timed] : alike_)
+        for (const Timed& t : timed) ms[t.convolution] += t.ms, work[t.convolution] += t.macs;
+    const bool by_all = work[is_convolution(node)] == 0;
+    const double rate = by_all ? (ms[0] + ms[1]) / (work[0] + work[1]) : ms[is_convolution(node)] / work[is_convolution(node)];
+    return rate * static_cast<double>(macs(node));
+}
+
 double LatencyModel::alone_ms(const Node& node) const {
+    if (!is_site(node) || alike_.empty()) return 0;
     const auto found = alike_.find(likeness(node));
-    if (found == alike_.end()) return 0;
+    if (found == alike_.end()) return of_another_kind(node);
     const Prediction p = by_neighbours(site_of(node, 0), found->second);
     return new_ > 0 ? p.ms * std::exp(p.news * too_short_ / new_) : p.ms;
 }

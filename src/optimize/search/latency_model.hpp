@@ -30,7 +30,7 @@ public:
 private:
     struct Timed {
         double inputs, outputs, groups, ms, macs, written;
-        bool restricted;
+        bool restricted, convolution;
     };
     struct Prediction {
         double ms = 0;
@@ -38,6 +38,7 @@ private:
     };
     static Timed site_of(const Node& node, double ms);
     static Prediction by_neighbours(const Timed& site, const std::vector<Timed>& timed);
+    double of_another_kind(const Node& node) const;
     double alone_ms(const Node& node) const;
     bool on_whole_vectors(const Node& node) const;
 

@@ -122,6 +122,20 @@ TEST_CASE("for an original unlike all that were labelled, the interval is twice 
     CHECK(unlike_labelled(residual_of(4, 4)).find("G multiply-accumulates") != std::string::npos);
 }
 
+TEST_CASE("channels that all come back through a few of them cost more than the work that is saved") {
+    GraphBuilder b("restored"), narrow("narrow");
+    const auto network = [](GraphBuilder& g, bool restored) {
+        std::string x = g.conv("conv", g.input("image", {1, 64, 32, 32}), {.out = restored ? 16 : 64, .kernel = 3, .padding = 1});
+        if (restored) x = g.conv("conv.restore", x, {.out = 64, .kernel = 1});
+        return g.finish({x});
+    };
+    const MeasureInput original = sizes_of(network(b, false)), variant = sizes_of(network(narrow, true));
+    MeasureInput as_wide = variant;
+    REQUIRE(as_wide.sites.size() == 1);
+    as_wide.sites[0].writes = 64;
+    CHECK(loss_of(original, variant).points > loss_of(original, as_wide).points);
+}
+
 TEST_CASE("groups cost more than a width that saves as much work") {
     const MeasureInput original = resnet34();
     MeasureInput grouped = original, narrow = original;

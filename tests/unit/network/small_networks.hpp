@@ -65,7 +65,7 @@ struct SmallFront {
           loss(sizes),
           network(original, book, {}),
           costs(original, loss, [](const Node& node, const Term&) { return ms_of(node); }) {
-        network.grow(*book.find_phase("networks"));
+        network.grow();
         front.emplace(network, loss, costs, options);
     }
     static double ms_of(const Node& node) { return 1e-3 * static_cast<double>(macs(node)) + 1; }

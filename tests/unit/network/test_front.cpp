@@ -134,6 +134,40 @@ TEST_CASE("a custom rule over networks is on the front where it pays", "[unit][n
     CHECK(std::any_of(networks.begin(), networks.end(), [](const Graph& g) { return !has(g, "conv2") && has(g, "conv1"); }));
 }
 
+TEST_CASE("restrictions of single layers are on the front where they pay, in narrower layers, too", "[unit][network]") {
+    const RuleBook book = load_rules(shipped("rules/discover-layers.rules"), {.judge = false, .deep = false});
+    const Graph original = residual_chain();
+    const MeasureInput sizes = sizes_of(original);
+    const StagewiseLoss loss(sizes);
+    NetworkGraph network(original, book, {});
+    network.grow();
+    // Of all restrictions, this machine computes only outputs whose rows are in diagonal blocks fast.
+    const auto over_rows = [](const Node& node) {
+        return !node.domain.whole() && to_string(node.domain).find("oh") != std::string::npos && node.domain.restore == Restore::none;
+    };
+    SiteCosts costs(original, loss, [&](const Node& node, const Term&) { return SmallFront::ms_of(node) * (over_rows(node) ? 0.1 : 1); });
+    const Front front(network, loss, costs, {.max_points = 6});
+    NetRewriter rewriter(book);
+    bool narrower = false;
+    std::size_t restricted = 0;
+    for (std::size_t i = 0; i < front.curve().size(); ++i) {
+        const FrontPoint point = front.network(i);
+        const Derivation derivation = derive(network, book, rewriter, point);
+        for (const auto& [site, nest] : derivation.nests) {
+            ++restricted;
+            narrower |= site != "conv0" && nest.from != layers_of(network.term())[0].nest &&
+                        original.find(site)->shape != graph_of(point.term, original).find(site)->shape;
+            REQUIRE(!nest.steps.empty());
+            CHECK(nest.steps.back().after == nest.to);
+        }
+        if (!derivation.nests.empty())
+            CHECK(graph_of(with_nests(derivation.to, {{derivation.nests.begin()->first, derivation.nests.begin()->second.to}}), original)
+                      .find(derivation.nests.begin()->first) != nullptr);
+    }
+    CHECK(restricted > 0);
+    CHECK(narrower);
+}
+
 TEST_CASE("every network of a front has steps that lead to it, neural ones first", "[unit][network]") {
     SmallFront small(residual_chain(), network_rules(shipped_network_rules()));
     NetRewriter rewriter(small.book);

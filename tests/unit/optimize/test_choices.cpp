@@ -106,6 +106,15 @@ TEST_CASE("the latency model learns how much longer new sites take than their ne
     CHECK(right.ms(next) == Approx(hoped_next).epsilon(0.1));  // the neighbours were right, so nothing is added
 }
 
+TEST_CASE("a convolution of a kind that was never timed takes as long for its work as others", "[unit][optimize]") {
+    const Graph timed = scaled(8);
+    LatencyModel model;
+    model.learn(timed, by_work(timed));
+    GraphBuilder b("pointwise");
+    const Graph other = b.finish({b.conv("restore", b.input("image", {1, 32, 32, 32}), {.out = 64, .kernel = 1})});
+    CHECK(model.ms(other) == Approx(by_work(other).at("restore")));
+}
+
 TEST_CASE("networks on whole vectors of channels predict such networks", "[unit][optimize]") {
     const Graph whole = scaled(8), whole_vectors = scaled(4), others = scaled(5);  // 32 and 40 of 64 channels, 64 and 80 of 128
     const Graph like_whole = scaled(4, 6), like_others = scaled(5, 6);
