@@ -314,7 +314,8 @@ std::optional<Refutation> judge_net_rule(const Rule& rule) {
                 return Refutation{*why, to_string(from) + " becomes " + to_string(to)};
         }
     }
-    if (!tried) return Refutation{"could not be tried: no small network has an instance of it that its guards allow", rule.text};
+    // An exact rule is proved all the same, or refused for what its proof lacks.
+    if (!tried && neural) return Refutation{"could not be tried: no small network has an instance of it that its guards allow", rule.text};
     return {};
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/sexpr.hpp"
+#include "case_table.hpp"
 #include "egraph/runner.hpp"
 #include "nest/term/class_terms.hpp"
 #include "nest/term/facts.hpp"
@@ -107,4 +108,15 @@ TEST_CASE("a rule that is not proved is refused, and admitted on request it is n
     } catch (const InvariantBroken& broken) {
         CHECK(broken.rule == "first-millions");
     }
+}
+
+// experiments/xla-rules.md counts them.
+TEST_CASE("rules of XLA's simplifier that values can express get these verdicts", "[rules]") {
+    CaseTable table(std::filesystem::path(LOOPEGG_RULES) / "../tests/rules/xla.txt");
+    for (TableCase& c : table.cases()) {
+        const Loaded loaded = check_rules(make_source(c.name, "(language nest)\n" + c.input), {.judge = false});
+        REQUIRE(loaded.mistakes.empty());
+        table.check(c, in_words(judge_nest_rule(*loaded.book.rules().front())) + "\n");
+    }
+    table.finish();
 }
