@@ -138,12 +138,13 @@ private:
         t.r = largest(nest_.loops[rows].extent, unit_->rows), t.c = largest(nest_.loops[columns].extent, unit_->columns);
         if (t.r < std::min(min_side, unit_->rows) || t.c < std::min(min_side, unit_->columns)) return;
         t.sizes.assign(nest_.loops.size(), 1);
+        of_blocks(t);
         for (std::size_t i = 0; i < nest_.loops.size(); ++i)
             for (std::size_t k = i + 1; k < nest_.loops.size(); ++k) {
                 if (nest_.loops[i].reduction || nest_.loops[k].reduction) continue;
                 for (const std::int64_t a : {1, 2, 3, 4})
                     for (const std::int64_t b : {1, 2, 3, 4}) {
-                        if (a * b > std::max<std::int64_t>(1, unit_->tiles / 2) || (a == 1 && b == 1 && (i > 0 || k > 1))) continue;
+                        if (a * b > std::max<std::int64_t>(1, unit_->tiles / 2) || a * b == 1) continue;
                         t.sizes[i] = a, t.sizes[k] = b;
                         of_blocks(t);
                     }

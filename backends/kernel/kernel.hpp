@@ -37,10 +37,11 @@ struct KernelBuffer {
     std::int64_t elements = 0;          // floats of storage
     std::vector<WeightReader> readers;  // empty: stored as the statement says
     std::string rounding{};             // what the kernel takes weights rounded to; empty: float32
+    bool signed_inputs = false;         // what multiplies int8 weights takes 128 less than the input's bytes
     std::int64_t in_word = 1;           // so many neighbours in visiting order share a 32-bit word, the first in its lowest bits
 };
 
-// Behind the words of int8 weights are, for each output channel, a factor for its sums and a whole number that its sums begin with; then 1 / the input's
+// Behind the words of int8 weights are, for each output channel, a factor for its sums and a whole number that is added to them; then 1 / the input's
 // scale, and the input's zero (nest/term/int8_scales.hpp).
 enum class Int8Tail { factors, offsets, inverse, zero };
 constexpr std::int64_t int8_tail(std::int64_t channels) { return 2 * channels + 2; }

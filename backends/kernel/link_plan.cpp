@@ -180,6 +180,7 @@ constexpr Row rows[] = {
     {"fopen",                  libc, nullptr,       nullptr},
     {"fread",                  libc, nullptr,       nullptr},
     {"free",                   libc, nullptr,       nullptr},
+    {"getauxval",              libc, "GLIBC_2.16",  nullptr},
     {"getc",                   libc, nullptr,       nullptr},
     {"getenv",                 libc, nullptr,       nullptr},
     {"getpid",                 libc, nullptr,       nullptr},

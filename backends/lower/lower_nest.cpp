@@ -28,7 +28,8 @@ public:
         const bool alone = multiplies_in_tiles(t_.root) && !any_node(t_.root, [&](const TreeNode& n) { return configures(n); });
         Obj body = alone ? configured([&] { return emit(t_.root); }) : emit(t_.root);
         if (gpu_) body = launched(body, result.launch);
-        result.function = tv::primitive(name, buffers_, body);
+        result.function = tv::primitive(name, buffers_, with_functions(body));
+        if (takes_signed_bytes() && int8_.weights >= 0) result.parameters[static_cast<std::size_t>(int8_.weights)].signed_inputs = true;
         result.turns = turns();
         result.units = units_used();
         return result;

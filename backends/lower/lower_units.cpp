@@ -12,19 +12,49 @@ namespace {
 
 constexpr std::int64_t registers = 8, bytes_of_a_word = 4;
 
-// Instructions of units that code can be made for, what they take, and whether sums are in registers of tiles.
-struct KnownUnit {
-    const char *instruction, *operands;
-    bool tiles;
+// Instructions on registers for tiles that code can be made for.
+constexpr const char* tile_instructions[]{"tdpbf16ps", "tdpbusd"};
+
+// What a processor must have for a feature of LLVM, in the words of the runtime, which checks it when a network is loaded.
+struct CheckedFeature {
+    const char* name;
     std::uint32_t needs;
 };
-constexpr KnownUnit known_units[]{
-    {"tdpbf16ps", "bf16", true, loopeggrt_amx_bf16}, {"tdpbusd", "int8", true, loopeggrt_amx_int8}, {"vpdpbusd", "int8", false, loopeggrt_vnni}};
+constexpr CheckedFeature checked_features[]{{"amx-bf16", loopeggrt_amx_bf16},      {"amx-int8", loopeggrt_amx_int8}, {"avx512vnni", loopeggrt_vnni},
+                                            {"avx512bf16", loopeggrt_avx512_bf16}, {"dotprod", loopeggrt_dotprod},   {"i8mm", loopeggrt_i8mm},
+                                            {"bf16", loopeggrt_arm_bf16}};
 
 }  // namespace
 
 NestUnits::NestUnits(const Statement& statement, const LoopTree& tree, const Target& target)
-    : NestStages(statement, tree, target.gpu()), units_(target.machine.units) {}
+    : NestStages(statement, tree, target.gpu()),
+      target_(target),
+      units_(target.machine.units),
+      signed_bytes_(std::any_of(units_.begin(), units_.end(), [](const MatrixUnit& u) { return u.operands == "int8" && u.signed_bytes; })) {}
+
+// Throws UserError for a unit that this target's code cannot use: LLVM would end the program.
+std::uint32_t NestUnits::needs_of(const MatrixUnit& unit) const {
+    const tv::Obj machine = tv::obj(tv::Fn::target, target_.tvm.dump());
+    for (const std::string& feature : unit.features)
+        if (!tv::call(tv::Fn::has_feature, feature, machine).cast<bool>())
+            throw UserError("the target '" + target_.name + "' lists the unit '" + unit.instruction + "', which needs '" + feature +
+                            "', and code for its processor may not use that: add \"+" + feature + "\" to its \"mattr\"");
+    std::uint32_t needs = 0;
+    std::string known;
+    for (const CheckedFeature& f : checked_features) {
+        if (std::find(unit.features.begin(), unit.features.end(), f.name) != unit.features.end()) needs |= f.needs;
+        known += (known.empty() ? "" : ", ") + std::string(f.name);
+    }
+    if (needs == 0)
+        throw UserError("the unit '" + unit.instruction + "' has no feature that a network can check on the machine that it runs on: expected one of " + known);
+    return needs;
+}
+
+Obj NestUnits::with_functions(const Obj& body) const {
+    std::string all;
+    for (const std::string& f : functions_) all += f;
+    return all.empty() ? body : tv::with_llvm(all, body);
+}
 
 std::uint32_t NestUnits::units_used() const { return used_; }
 
@@ -35,7 +65,7 @@ bool NestUnits::has_unit(const std::string& operands) const {
 bool NestUnits::multiplies_in_tiles(const Tree& n) const {
     if (n->kind == TreeNode::Kind::stage && n->buffer == 0) {
         const auto fits = fitting_tiles(n);
-        return fits && fits->in_registers;
+        return fits && fits->in_registers();
     }
     return std::any_of(n->children.begin(), n->children.end(), [&](const Tree& c) { return multiplies_in_tiles(c); });
 }
@@ -61,13 +91,13 @@ std::optional<NestUnits::Tiles> NestUnits::fitting_tiles(const Tree& output_stag
 
 std::optional<NestUnits::Tiles> NestUnits::fitting_registers(Tiles t) const {
     const auto fits = [&](const MatrixUnit& u) {
-        return std::any_of(std::begin(known_units), std::end(known_units), [&](const KnownUnit& k) { return k.tiles && u.instruction == k.instruction; }) &&
-               u.operands == packed_kind_ && t.loops.rows->extent <= u.rows && t.loops.columns->extent <= u.columns &&
+        return u.forms.empty() && std::find(std::begin(tile_instructions), std::end(tile_instructions), u.instruction) != std::end(tile_instructions) &&
+               u.operands == packed_kind_ && !takes_signed_bytes() && t.loops.rows->extent <= u.rows && t.loops.columns->extent <= u.columns &&
                in_word_ * t.loops.depth->extent <= u.depth;
     };
     const auto unit = std::find_if(units_.begin(), units_.end(), fits);
     if (unit == units_.end()) return {};
-    t.instruction = unit->instruction, t.in_registers = true;
+    t.instruction = unit->instruction, t.needs = needs_of(*unit), t.form = {"", 1, t.loops.columns->extent, 1};
     std::array<std::int64_t, 2> wanted{1, 1};
     for (std::size_t side : {0u, 1u})
         for (const TreeNode* own : t.own)
@@ -80,12 +110,14 @@ std::optional<NestUnits::Tiles> NestUnits::fitting_registers(Tiles t) const {
 
 bool NestUnits::begin_tiles(const Tree& output_stage) {
     tiles_ = fitting_tiles(output_stage);
-    for (const KnownUnit& k : known_units)
-        if (in_tiles() && tiles_->instruction == k.instruction) used_ |= k.needs;
-    if (in_tiles() && int8())
-        tiles_->wholes =
-            tv::buffer("wholes" + std::to_string(output_stage->stage), {tiles_->sums * tiles_->loops.rows->extent, tiles_->loops.columns->extent}, "local");
-    return in_tiles();
+    if (!in_tiles()) return false;
+    used_ |= tiles_->needs;
+    const UnitForm& form = tiles_->form;
+    if (!form.intrinsic.empty()) functions_.insert(tv::multiplying_function(form.intrinsic, int8() ? tv::InWords::bytes : tv::InWords::bf16, tiles_->lanes()));
+    if (!tiles_->in_registers() || int8())
+        tiles_->vectors = tv::buffer("sums" + std::to_string(output_stage->stage),
+                                     {tiles_->sums * tiles_->vector_rows() * tiles_->vector_columns(), tiles_->lanes()}, "local");
+    return true;
 }
 
 bool NestUnits::is_tile_loop(const TreeNode& n) const { return std::find(tiles_->own.begin(), tiles_->own.end(), &n) != tiles_->own.end(); }
@@ -97,7 +129,7 @@ Obj NestUnits::configured(const std::function<Obj()>& code) {
         if (n->kind == TreeNode::Kind::stage && n->buffer == 0) {
             const auto here = fitting_tiles(n);
             const auto same = [&](const TreeNode* a, const TreeNode* b) { return a->extent == b->extent; };
-            if (!here || !here->in_registers) return;
+            if (!here || !here->in_registers()) return;
             if (t && (here->sums != t->sums || here->kept != t->kept || !same(here->loops.rows, t->loops.rows) || !same(here->loops.depth, t->loops.depth) ||
                       !same(here->loops.columns, t->loops.columns)))
                 throw UserError("parts of a nest want tiles of different shapes in the registers of one unit");
@@ -130,8 +162,8 @@ Obj NestUnits::configured(const std::function<Obj()>& code) {
 
 std::vector<Obj> NestUnits::clear_tiles() {
     std::vector<Obj> all;
-    if (int8()) all.push_back(tv::allocate(tiles_->wholes, on_stack(tiles_->wholes)));
-    if (!tiles_->in_registers) {
+    if (!tiles_->vectors.shape.empty()) all.push_back(tv::allocate(tiles_->vectors, on_stack(tiles_->vectors)));
+    if (!tiles_->in_registers()) {
         for (const Obj& step : clear_vectors()) all.push_back(step);
         return all;
     }
@@ -170,14 +202,14 @@ std::vector<Obj> NestUnits::operand_tile(std::size_t side, std::int64_t& number)
 }
 
 Obj NestUnits::multiply_tiles() {
-    if (!tiles_->in_registers) return multiply_vectors();
+    if (!tiles_->in_registers()) return multiply_vectors();
     std::int64_t a = 0, b = 0;
     const std::int64_t sum = number_of_sum();
     std::vector<Obj> all = operand_tile(0, a);
     for (const Obj& load : operand_tile(1, b)) all.push_back(load);
-    all.push_back(tv::machine_call(tiles_->instruction == "tdpbf16ps" ? "llvm.x86.tdpbf16ps"
-                                   : input_moves_along_rows()         ? "llvm.x86.tdpbusd"
-                                                                      : "llvm.x86.tdpbsud",
+    all.push_back(tv::machine_call(tiles_->instruction == "tdpbf16ps"      ? "llvm.x86.tdpbf16ps"
+                                   : input_moves_along_rows(tiles_->loops) ? "llvm.x86.tdpbusd"
+                                                                           : "llvm.x86.tdpbsud",
                                    {tv::narrow(sum), tv::narrow(a), tv::narrow(b)}));
     return tv::sequence(all);
 }
@@ -188,8 +220,8 @@ std::int64_t NestUnits::number_of_sum() const {
     return sum;
 }
 
-bool NestUnits::input_moves_along_rows() const {
-    const Access& rows = s_.reads[tiles_->loops.operands[0]];
+bool NestUnits::input_moves_along_rows(const UnitLoops& loops) const {
+    const Access& rows = s_.reads[loops.operands[0]];
     return s_.buffers[static_cast<std::size_t>(rows.buffer)].kind != BufferKind::weight;
 }
 
@@ -205,7 +237,7 @@ std::int64_t NestUnits::sum_step(const Storage& sums, const TreeNode* loop) cons
 Obj NestUnits::store_tiles(const Storage& sums) {
     if (tiles_->loops.body->write.stage != sums.stage || sum_step(sums, tiles_->loops.columns) != 1)
         throw UserError("a unit's tiles of sums want columns as the innermost step of their storage");
-    if (int8()) return store_wholes(sums);
+    if (!tiles_->in_registers() || int8()) return store_vectors(sums);
     const Tiles t = *tiles_;
     const OperandPlace& place = t.loops.body->write;
     std::vector<Obj> all;

@@ -1,5 +1,5 @@
-// Tiles of sums in the registers of a matrix unit (AMX on x86), or of whole numbers in vectors (lower_dots.cpp). The schedule says what a tile is and which
-// tiles are summed up at once (unit_loops.hpp).
+// Tiles of sums in the registers of a matrix unit (AMX on x86), or in vectors (lower_vectors.cpp). The schedule says what a tile is and which tiles are summed
+// up at once (unit_loops.hpp).
 #pragma once
 #include <array>
 
@@ -12,7 +12,9 @@ class NestUnits : protected NestStages {
 protected:
     NestUnits(const Statement& statement, const LoopTree& tree, const Target& target);
 
-    std::uint32_t units_used() const;  // by the code so far, in the words of runtime/loopegg_runtime.h
+    std::uint32_t units_used() const;                                    // by the code so far, in the words of runtime/loopegg_runtime.h
+    Obj with_functions(const Obj& body) const;                           // that the code so far calls
+    bool takes_signed_bytes() const { return int8() && signed_bytes_; }  // of int8 inputs
 
     bool has_unit(const std::string& operands) const;  // that multiplies such numbers
 
@@ -33,9 +35,14 @@ protected:
 private:
     struct Tiles {
         UnitLoops loops;
-        std::string instruction;                                         // that multiplies; "": plain arithmetic
-        bool in_registers = false;                                       // of a matrix unit; otherwise in vectors
-        tv::Buffer wholes{};                                             // sums that are whole numbers, a row after the other
+        std::string instruction;  // that multiplies tiles in registers; "": sums lie in vectors
+        UnitForm form{};          // that multiplies vectors; without an intrinsic, plain arithmetic
+        std::uint32_t needs = 0;  // units of the runtime
+        tv::Buffer vectors{};     // of sums: those of one tile after those of another
+        bool in_registers() const { return !instruction.empty(); }
+        std::int64_t vector_rows() const { return loops.rows->extent / form.rows; }
+        std::int64_t vector_columns() const { return loops.columns->extent / form.columns; }
+        std::int64_t lanes() const { return form.rows * form.columns; }
         std::vector<const TreeNode*> own;                                // loops over tiles of sums, outermost first
         std::int64_t sums = 1;                                           // tiles of sums
         std::array<std::int64_t, 2> kept{};                              // registers for tiles of each operand
@@ -45,22 +52,32 @@ private:
     std::optional<Tiles> fitting_tiles(const Tree& output_stage) const;
     std::optional<Tiles> fitting_registers(Tiles t) const;
     std::optional<Tiles> fitting_vectors(Tiles t) const;
+    void require_small_sums() const;
     std::vector<Obj> clear_vectors() const;
     Obj multiply_vectors();
-    Expr dot(const Expr& sums, const Expr& bytes, const Expr& wholes, std::int64_t lanes) const;
-    Obj store_wholes(const Storage& sums);
+    Expr row_words(std::int64_t row, std::int64_t step);
+    Expr column_words(std::int64_t column, std::int64_t step);
+    Expr multiplied(const Expr& sums, const Expr& rows, const Expr& columns) const;
+    Expr plain_products(Expr sums, const Expr& bytes, const Expr& wholes) const;
+    Obj store_vectors(const Storage& sums);
+    Expr finished_sums(const Spot& sums);
     std::int64_t sum_step(const Storage& sums, const TreeNode* loop) const;
     std::int64_t number_of_sum() const;  // of the tile that the own loops are at
-    Spot row_of_wholes(std::int64_t tile, std::int64_t row) const;
-    bool input_moves_along_rows() const;
+    Spot vector_of_sums(std::int64_t tile, std::int64_t row, std::int64_t column) const;
+    bool input_moves_along_rows(const UnitLoops& loops) const;
     template <class F>
     void each_own_tile(F f);  // f(number)
     std::vector<Obj> operand_tile(std::size_t side, std::int64_t& number);
     std::int64_t stride(std::size_t read, const TreeNode* loop) const;
 
+    std::uint32_t needs_of(const MatrixUnit& unit) const;
+
+    const Target& target_;
     const std::vector<MatrixUnit> units_;
+    const bool signed_bytes_;
     std::optional<Tiles> tiles_;
     std::uint32_t used_ = 0;
+    std::set<std::string> functions_;  // in LLVM's language
 };
 
 }  // namespace loopegg

@@ -74,12 +74,17 @@ constexpr std::int64_t half_bits = 16;
 Expr high_half(const Expr& bits) { return tv::bitwise("prim.bitwise_and", bits, Expr(-0x10000)); }
 Expr shifted_right(const Expr& bits) { return tv::bitwise("prim.right_shift", bits, Expr(half_bits)); }
 
+// By its bits: a comparison of a number with itself is folded away.
+constexpr std::int64_t infinity = 0x7f800000, quiet_nan = 0x7fc00000, without_sign = 0x7fffffff;
+Expr is_nan(const Expr& x) { return less(Expr(infinity), tv::bitwise("prim.bitwise_and", tv::bits_of(x), Expr(without_sign))); }
+
 // Half of the last kept place is added before the low bits are cut off. A NaN of an operation has none of its bits among these, and stays.
 Expr rounded_to_tf32(const Expr& x) { return tv::with_bits(floor_div(tv::bits_of(x) + Expr(0x1000), 0x2000) * Expr(0x2000)); }
 // The bits of a number with its nearest bf16 number in their high half, and anything in the low half. Where it is a tie, the last kept bit decides.
 Expr bf16_bits(const Expr& x) {
     const Expr bits = tv::bits_of(x);
-    return tv::binary(Fn::add, bits, tv::binary(Fn::add, tv::bitwise("prim.bitwise_and", shifted_right(bits), Expr(1)), Expr(0x7fff)));
+    const Expr rounded = tv::binary(Fn::add, bits, tv::binary(Fn::add, tv::bitwise("prim.bitwise_and", shifted_right(bits), Expr(1)), Expr(0x7fff)));
+    return tv::select(is_nan(x), Expr(quiet_nan), rounded);  // rounding would carry into the exponent of a NaN, and make a number of it
 }
 
 }  // namespace
@@ -108,7 +113,8 @@ Expr packed_bytes(const std::vector<Expr>& numbers, const Expr& inverse_scale, c
     for (std::size_t i = 0; i < numbers.size(); ++i) {
         const Expr scaled = tv::binary(Fn::add, tv::binary(Fn::mul, numbers[i], inverse_scale), zero);
         const Expr low = tv::select(below(scaled, 0), tv::float_value(0), scaled), held = tv::select(above(low, 255), tv::float_value(255), low);
-        Expr byte = tv::bitwise("prim.bitwise_and", tv::bits_of(tv::binary(Fn::add, held, tv::float_value(12582912))), Expr(255));
+        const Expr number = tv::select(is_nan(scaled), zero, held);  // no byte is a NaN: it counts as 0
+        Expr byte = tv::bitwise("prim.bitwise_and", tv::bits_of(tv::binary(Fn::add, number, tv::float_value(12582912))), Expr(255));
         if (i > 0) byte = tv::bitwise("prim.left_shift", byte, Expr(static_cast<std::int64_t>(8 * i)));
         word = word ? tv::bitwise("prim.bitwise_or", *word, byte) : byte;
     }

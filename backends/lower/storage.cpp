@@ -78,7 +78,7 @@ std::vector<float> int8_words(const KernelBuffer& p, std::span<const float> logi
     float* tail = out.data() + words;
     for (std::size_t c = 0; c < count; ++c) {
         tail[c] = scales.weights.empty() ? scales.input : scales.input * scales.weights[c];
-        tail[count + c] = std::bit_cast<float>(static_cast<std::int32_t>(-static_cast<std::int64_t>(scales.zero) * sums[c]));
+        tail[count + c] = std::bit_cast<float>(static_cast<std::int32_t>(((p.signed_inputs ? 128 : 0) - static_cast<std::int64_t>(scales.zero)) * sums[c]));
     }
     tail[2 * count] = 1 / scales.input, tail[2 * count + 1] = scales.zero;
     return out;

@@ -1,5 +1,7 @@
 #include "backends/lower/tir.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
 
 namespace loopegg::tv {
@@ -90,10 +92,33 @@ Expr spread(const Expr& value, std::int64_t lanes) { return lanes == 1 ? value :
 Expr whole_lanes(const Expr& floats, std::int64_t lanes) { return called(lanes_of("int32", lanes).c_str(), "tirx.reinterpret", nodes({floats})); }
 Expr float_lanes(const Expr& wholes, std::int64_t lanes) { return called(lanes_of("float32", lanes).c_str(), "tirx.reinterpret", nodes({wholes})); }
 Expr as_numbers(const Expr& wholes, std::int64_t lanes) { return Expr(obj(Fn::cast, type_of(lanes_of("float32", lanes).c_str()), wholes.node, no_span)); }
-Expr machine_lanes(const char* intrinsic, const std::vector<Expr>& args, std::int64_t lanes) {
-    List all{obj(Fn::int_imm, type_of("uint32"), call(Fn::llvm_intrinsic, intrinsic).cast<std::int64_t>(), no_span)};
-    for (const Expr& a : args) all.push_back(all.size() == 1 ? a.node : called(lanes_of("int8", 4 * lanes).c_str(), "tirx.reinterpret", nodes({a})).node);
-    return called(lanes_of("int32", lanes).c_str(), "tirx.call_llvm_pure_intrin", all);
+Expr chosen_lanes(const std::vector<Expr>& vectors, const std::vector<std::int64_t>& lanes) {
+    List indices;
+    for (std::int64_t lane : lanes) indices.push_back(Expr(lane).node);
+    return Expr(obj(Fn::shuffle, nodes(vectors), indices, no_span));
+}
+std::string multiplying_name(const std::string& intrinsic) {
+    std::string name = "loopegg_by_" + intrinsic;
+    std::replace(name.begin(), name.end(), '.', '_');
+    return name;
+}
+std::string multiplying_function(const std::string& intrinsic, InWords numbers, std::int64_t lanes) {
+    const auto known = call(Fn::llvm_intrinsic, intrinsic).cast<std::int64_t>();
+    if (known == 0) throw UserError("LLVM has no intrinsic '" + intrinsic + "', which the target's file names");
+    const auto vector = [&](std::int64_t n, const char* type) { return "<" + std::to_string(n * lanes) + " x " + type + ">"; };
+    const bool bytes = numbers == InWords::bytes;
+    const std::string sums = vector(1, bytes ? "i32" : "float"), words = vector(1, "i32"), packed = bytes ? vector(4, "i8") : vector(2, "bfloat");
+    return "declare " + sums + " @" + intrinsic + "(" + sums + ", " + packed + ", " + packed + ")\n" +  //
+           "define " + sums + " @" + multiplying_name(intrinsic) + "(" + sums + " %sums, " + words + " %a, " + words + " %b) {\n" + "  %x = bitcast " + words +
+           " %a to " + packed + "\n  %y = bitcast " + words + " %b to " + packed + "\n" +  //
+           "  %r = call " + sums + " @" + intrinsic + "(" + sums + " %sums, " + packed + " %x, " + packed + " %y)\n  ret " + sums + " %r\n}\n";
+}
+Expr multiplied_lanes(const std::string& intrinsic, InWords numbers, const Expr& sums, const std::array<Expr, 2>& words, std::int64_t lanes) {
+    return called(lanes_of(numbers == InWords::bytes ? "int32" : "float32", lanes).c_str(), "tirx.call_pure_extern",
+                  with_name(multiplying_name(intrinsic).c_str(), {sums, words[0], words[1]}));
+}
+Obj with_llvm(const std::string& functions, const Obj& body) {
+    return obj(Fn::attr_stmt, Expr(0).node, "pragma_import_llvm", obj(Fn::string_imm, functions, no_span), body, no_span);
 }
 Expr outer_function(const char* name, const std::vector<Expr>& args) { return called("float32", "tirx.call_pure_extern", with_name(name, args)); }
 Obj outer_call(const char* name, const std::vector<Expr>& args) {

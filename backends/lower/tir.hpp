@@ -1,5 +1,6 @@
 // Loop programs as TVM's TIR, built by hand: expressions, buffers, loops, functions. Nothing here decides anything.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -42,12 +43,19 @@ Expr bitwise(const char* op, const Expr& a, const Expr& b);           // "prim.b
 Expr bits_of(const Expr& number);                                     // the int32 that has the bits of a float32
 
 // Vectors of 32-bit whole numbers that are as floats in buffers. The lanes are neighbours of the last dimension.
-Expr run_of(const Expr& first, std::int64_t lanes);                                            // the positions first, first + 1, ...
-Expr spread(const Expr& value, std::int64_t lanes);                                            // one value in all lanes
-Expr whole_lanes(const Expr& floats, std::int64_t lanes);                                      // the bits of float lanes as whole numbers
-Expr float_lanes(const Expr& wholes, std::int64_t lanes);                                      // whole lanes as floats with the same bits
-Expr as_numbers(const Expr& wholes, std::int64_t lanes);                                       // whole lanes as floats of the same value
-Expr machine_lanes(const char* intrinsic, const std::vector<Expr>& args, std::int64_t lanes);  // an intrinsic of LLVM without effects, on whole lanes
+Expr run_of(const Expr& first, std::int64_t lanes);                                           // the positions first, first + 1, ...
+Expr spread(const Expr& value, std::int64_t lanes);                                           // one value in all lanes
+Expr whole_lanes(const Expr& floats, std::int64_t lanes);                                     // the bits of float lanes as whole numbers
+Expr float_lanes(const Expr& wholes, std::int64_t lanes);                                     // whole lanes as floats with the same bits
+Expr as_numbers(const Expr& wholes, std::int64_t lanes);                                      // whole lanes as floats of the same value
+Expr chosen_lanes(const std::vector<Expr>& vectors, const std::vector<std::int64_t>& lanes);  // of vectors one behind the other
+
+// Sums plus the products that an intrinsic of LLVM makes of numbers in 32-bit words: 8-bit numbers and whole sums, or bf16 numbers and float sums. TIR has no
+// such vectors, so the intrinsic is called by a function in LLVM's own language, which with_llvm adds to the code.
+enum class InWords { bytes, bf16 };
+std::string multiplying_function(const std::string& intrinsic, InWords numbers, std::int64_t lanes);
+Expr multiplied_lanes(const std::string& intrinsic, InWords numbers, const Expr& sums, const std::array<Expr, 2>& words, std::int64_t lanes);
+Obj with_llvm(const std::string& functions, const Obj& body);
 
 Expr outer_function(const char* name, const std::vector<Expr>& args);  // calls a function of the text before the code: no side effects, float32
 Obj outer_call(const char* name, const std::vector<Expr>& args);       // calls a function of the same text, for its effects

@@ -56,11 +56,14 @@ using List = ffi::Array<Any>;
     X(cast, "prim.Cast")                                    \
     X(ramp, "prim.Ramp")                                    \
     X(broadcast, "prim.Broadcast")                          \
+    X(shuffle, "prim.Shuffle")                              \
+    X(has_feature, "target.target_has_feature")             \
     X(buffer_type, "tirx.BufferType")                       \
     X(buffer_var, "tirx.BufferVar")                         \
     X(buffer_load, "tirx.BufferLoad")                       \
     X(buffer_store, "tirx.BufferStore")                     \
     X(alloc_buffer, "tirx.AllocBuffer")                     \
+    X(attr_stmt, "tirx.AttrStmt")                           \
     X(evaluate, "tirx.Evaluate")                            \
     X(for_loop, "tirx.For")                                 \
     X(seq_stmt, "tirx.SeqStmt")                             \

@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <optional>
 #include <set>
 
 #include "backends/kernel/kernel.hpp"
 #include "backends/lower/lower_nest.hpp"
 #include "backends/target/target_rules.hpp"
+#include "nest/schedule/unit_estimate.hpp"
+#include "nest/term/grammar.hpp"
+#include "nest/term/rounding.hpp"
 
 namespace loopegg {
 namespace {
@@ -49,6 +53,22 @@ void gather(const Tree& n, const Statement& s, double around, Facts here, double
     }
 }
 
+// What a nest takes whose products a unit of the target multiplies; none for other nests. The estimate of schedules counts cycles in which a core could begin
+// two vectors of multiply-adds.
+std::optional<double> unit_ms(const Term& nest, const Statement& s, const Target& target) {
+    const Term& schedule = nest_parts(nest).schedule;
+    if (target.gpu() || !rounds_operands(schedule)) return {};
+    VectorMachine machine = vector_machine(target);
+    machine.units = target.machine.units;
+    const NaiveLoops loops = naive_loops(s, nest_parts(nest_of(s)).schedule);
+    const auto shape = unit_shape(loops, schedule);
+    const MatrixUnit* unit = shape ? unit_for(*shape, machine.units) : nullptr;
+    if (!unit) return {};
+    double instances = 1;
+    for (const NaiveLoop& l : loops.loops) instances *= static_cast<double>(l.extent);
+    return unit_cost(loops, *shape, *unit, machine) * instances / (2.0 * machine.lanes * machine.cores * target.machine.ghz * 1e6);
+}
+
 }  // namespace
 
 Latency estimate_latency(const Term& nest, const Target& target) {
@@ -73,6 +93,7 @@ Latency estimate_latency(const Term& nest, const Target& target) {
         bytes += 4 * n;
     }
     const Machine& m = target.machine;
+    const double memory_ms = bytes / m.memory_gbs * 1e-6;
     double compute_share, cores_used;
     if (target.gpu()) {
         const double threads = f.grid * f.block;
@@ -85,9 +106,9 @@ Latency estimate_latency(const Term& nest, const Target& target) {
         cores_used = std::min<double>(m.cores, f.parallel);
         compute_share = cores_used / m.cores * std::min(1.0, f.lanes / m.lanes) * std::min(1.0, std::max(1.0, f.registers / std::max(1.0, f.lanes)) / 8.0);
     }
+    if (const auto ms = unit_ms(whole, s, target)) return {std::max(*ms, memory_ms) + m.launch_us * 1e-3, 0, 0, target.name, false, false};
     const double flops = (s.combine == Combine::sum && s.reads.size() > 1 ? 2 : 1) * f.instances;
     const double compute_ms = flops / (m.peak_gflops() * std::max(1e-3, compute_share)) * 1e-6;
-    const double memory_ms = bytes / m.memory_gbs * 1e-6;
     // The first cache delivers about two operands per lane and cycle.
     const double cache_gbs = 8.0 * m.lanes * m.ghz * std::max(1.0, cores_used);
     const double cache_ms = 4 * f.loads / cache_gbs * 1e-6;

@@ -29,7 +29,15 @@ int loopeggrt_quota(const char* groups, const char* root);
 
 /* Matrix units, one bit each, that kernels may need. Answers those that this process cannot use. Ask before the first kernel that needs one is called: on
    Linux a process asks the system once for the registers of such a unit. */
-enum { loopeggrt_amx_bf16 = 1, loopeggrt_amx_int8 = 2, loopeggrt_vnni = 4 };
+enum {
+    loopeggrt_amx_bf16 = 1,
+    loopeggrt_amx_int8 = 2,
+    loopeggrt_vnni = 4,
+    loopeggrt_avx512_bf16 = 8,
+    loopeggrt_dotprod = 16,
+    loopeggrt_i8mm = 32,
+    loopeggrt_arm_bf16 = 64
+};
 uint32_t loopeggrt_missing_units(uint32_t units);
 const char* loopeggrt_units_in_words(uint32_t units);
 

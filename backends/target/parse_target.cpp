@@ -71,10 +71,21 @@ nlohmann::json tvm_of(const JsonView& view, const std::function<HostFacts()>& ho
     return tvm;
 }
 
+UnitForm form_of(const JsonView& view, const MatrixUnit& unit) {
+    view.only({"intrinsic", "rows", "columns", "words"});
+    UnitForm f{view.at("intrinsic").text(), view.at("rows").integer(1, 64), view.at("columns").integer(1, 64), view.at("words").integer(1, 64)};
+    if (!f.intrinsic.starts_with("llvm.")) view.at("intrinsic").fail(fmt::format("'{}' is no intrinsic of LLVM: expected llvm.NAME", f.intrinsic));
+    if ((f.rows > 1 || f.words > 1) && (f.rows != f.columns || f.words * f.rows != f.rows * f.columns))
+        view.fail(
+            "a form with several rows or words has as many columns as rows, and as many words of each: vectors of sums, rows and columns have equal lanes");
+    if (unit.rows % f.rows != 0 || unit.columns % f.columns != 0) view.fail("the tile of the unit is no whole number of rows and columns of its form");
+    return f;
+}
+
 std::vector<MatrixUnit> units_of(const JsonView& view) {
     std::vector<MatrixUnit> all;
     for (const JsonView& one : view.items()) {
-        one.only({"instruction", "operands", "rows", "columns", "depth", "packed", "tiles", "cycles", "latency", "load", "features"});
+        one.only({"instruction", "operands", "rows", "columns", "depth", "packed", "tiles", "cycles", "latency", "load", "features", "forms", "signed"});
         MatrixUnit u;
         u.instruction = one.at("instruction").text();
         u.operands = one.at("operands").text();
@@ -90,6 +101,9 @@ std::vector<MatrixUnit> units_of(const JsonView& view) {
         if (auto load = one.find("load")) u.load = static_cast<double>(load->integer(0, 10'000));
         if (auto features = one.find("features"))
             for (const JsonView& f : features->items()) u.features.push_back(f.text());
+        if (auto forms = one.find("forms"))
+            for (const JsonView& f : forms->items()) u.forms.push_back(form_of(f, u));
+        if (auto bytes = one.find("signed")) u.signed_bytes = bytes->boolean();
         all.push_back(std::move(u));
     }
     return all;
@@ -114,6 +128,11 @@ Machine machine_of(const JsonView& view, const std::function<HostFacts()>& host)
     number("ghz", m.ghz, false), number("memory_gbs", m.memory_gbs, false), number("launch_us", m.launch_us, true);
     number("l1_kb", m.l1_kb, true), number("l2_kb", m.l2_kb, true), number("l3_kb", m.l3_kb, true), number("shared_kb_per_core", m.shared_kb_per_core, true);
     if (auto units = view.find("units")) m.units = units_of(*units);
+    if (auto native = view.find("native"); native && native->boolean()) {  // what such machines may have: this one has the units whose features it has
+        const nlohmann::json features = host().tvm.value("mattr", nlohmann::json::array());
+        const auto has = [&](const std::string& f) { return std::find(features.begin(), features.end(), "+" + f) != features.end(); };
+        std::erase_if(m.units, [&](const MatrixUnit& u) { return !std::all_of(u.features.begin(), u.features.end(), has); });
+    }
     return m;
 }
 

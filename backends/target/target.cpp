@@ -36,14 +36,6 @@ bool has_feature(const nlohmann::json& features, const char* name) {
     return std::find(features.begin(), features.end(), std::string("+") + name) != features.end();
 }
 
-// The units of processors that this machine may have: one that has the features has the unit.
-const std::vector<MatrixUnit>& known_units() {
-    static const std::vector<MatrixUnit> all{{"tdpbf16ps", "bf16", 16, 16, 32, 2, 8, 16, 52, 8, {"amx-tile", "amx-bf16"}},
-                                             {"tdpbusd", "int8", 16, 16, 64, 4, 8, 16, 52, 8, {"amx-tile", "amx-int8"}},
-                                             {"vpdpbusd", "int8", 8, 16, 16, 4, 6, 16, 5, 2, {"avx512vnni", "avx512vl"}}};
-    return all;
-}
-
 HostFacts host_facts() {
     HostFacts host;
     const MachineFacts facts = machine_facts();
@@ -62,9 +54,6 @@ HostFacts host_facts() {
     if (facts.l1_kb > 0) m.l1_kb = facts.l1_kb;
     if (facts.l2_kb > 0) m.l2_kb = facts.l2_kb;
     m.l3_kb = facts.l3_kb;
-    for (const MatrixUnit& unit : known_units())
-        if (std::all_of(unit.features.begin(), unit.features.end(), [&](const std::string& f) { return has_feature(features, f.c_str()); }))
-            m.units.push_back(unit);
     return host;
 }
 

@@ -344,7 +344,7 @@ double cpu_cost(const NaiveLoops& nest, std::span<const CpuPart> parts, const Ve
 
 double cpu_cost(const NaiveLoops& nest, const Term& schedule, const VectorMachine& machine) {
     if (const auto shape = machine.units.empty() ? std::nullopt : unit_shape(nest, schedule))
-        return unit_cost(nest, *shape, unit_for(*shape, machine.units), machine);
+        if (const MatrixUnit* unit = unit_for(*shape, machine.units)) return unit_cost(nest, *shape, *unit, machine);
     return cpu_cost(nest, cpu_parts(nest, schedule), machine);
 }
 

@@ -44,7 +44,9 @@ double unit_cost(const NaiveLoops& nest, const UnitShape& s, const MatrixUnit& u
         instances *= static_cast<double>(l.extent);
         if (l.reduction) sum *= static_cast<double>(l.extent);
     }
-    const double busy = unit.cycles * s.rows / static_cast<double>(unit.rows);
+    // Registers for tiles take as long for few columns as for many. Vectors are as many as the tile has.
+    const double part = unit.forms.empty() ? 1 : s.columns / static_cast<double>(unit.columns) * s.depth / static_cast<double>(unit.depth);
+    const double busy = unit.cycles * s.rows / static_cast<double>(unit.rows) * part;
     const double cycles = std::max({busy, unit.latency / s.own, unit.load * (s.loaded[0] + s.loaded[1]) / s.own});
     const double rounds = std::ceil(s.tasks / m.cores);
     double each = cycles / (s.rows * s.columns * s.depth) * rounds * m.cores / s.tasks;
@@ -92,13 +94,13 @@ std::optional<UnitShape> unit_shape(const NaiveLoops& nest, const Term& schedule
     return {};
 }
 
-const MatrixUnit& unit_for(const UnitShape& s, const std::vector<MatrixUnit>& units) {
+const MatrixUnit* unit_for(const UnitShape& s, const std::vector<MatrixUnit>& units) {
     const auto fits = [&](const MatrixUnit& u) {
         return u.operands == s.kind && s.rows <= static_cast<double>(u.rows) && s.columns <= static_cast<double>(u.columns) &&
                s.depth <= static_cast<double>(u.depth);
     };
     const auto found = std::find_if(units.begin(), units.end(), fits);
-    return found == units.end() ? units.front() : *found;
+    return found == units.end() ? nullptr : &*found;
 }
 
 }  // namespace loopegg

@@ -24,8 +24,8 @@ struct UnitShape {
 
 double unit_cost(const NaiveLoops& nest, const UnitShape& shape, const MatrixUnit& unit, const VectorMachine& machine);
 
-// The first unit that such a tile fits.
-const MatrixUnit& unit_for(const UnitShape& shape, const std::vector<MatrixUnit>& units);
+// The first unit that such a tile fits; null: none does.
+const MatrixUnit* unit_for(const UnitShape& shape, const std::vector<MatrixUnit>& units);
 
 // The shape of a schedule, if it is one with a unit: (bind tensor.KIND ROWS (unroll DEPTH (unroll COLUMNS ...))).
 std::optional<UnitShape> unit_shape(const NaiveLoops& nest, const Term& schedule);

@@ -24,7 +24,7 @@ std::vector<float> weight_scales(std::span<const float> weights, std::int64_t ch
 }
 
 std::uint8_t byte_of(float input, const Int8Scales& s) {
-    const float scaled = input * (1 / s.input) + s.zero;
+    const float scaled = std::isnan(input) ? s.zero : input * (1 / s.input) + s.zero;
     return static_cast<std::uint8_t>(std::nearbyint(std::clamp(scaled, 0.0f, 255.0f)));
 }
 

@@ -6,7 +6,7 @@
 
 namespace loopegg {
 
-// An input x is the byte clamp(round(x * (1 / input) + zero), 0, 255), in float32, ties to even. A weight w of an output channel is the whole number
+// An input x is the byte clamp(round(x * (1 / input) + zero), 0, 255), in float32, ties to even; a NaN is the byte of 0. A weight w is the whole number
 // clamp(round(w / weights[channel]), -127, 127). A sum of (byte - zero) * whole number, exact, is rounded to float32 once and multiplied by
 // input * weights[channel]. Without scales, whole numbers from -127 to 127 are themselves.
 struct Int8Scales {

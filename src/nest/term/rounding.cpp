@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "base/error.hpp"
 
@@ -53,7 +54,7 @@ float rounded_to_tf32(float value) {
 }
 
 float rounded_to_bf16(float value) {
-    if (std::isnan(value)) return value;
+    if (std::isnan(value)) return std::numeric_limits<float>::quiet_NaN();
     const auto bits = std::bit_cast<std::uint32_t>(value);
     return std::bit_cast<float>((bits + 0x7fffu + (bits >> 16 & 1u)) & 0xffff0000u);
 }

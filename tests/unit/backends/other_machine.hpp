@@ -35,6 +35,7 @@ int main(int argc, char** argv) {
     static float in[1 << 16], out[1 << 16];
     const float* inputs[] = {in};
     float* outputs[] = {out};
+    if (LOOPEGG_NAME(lacks)()[0]) return fprintf(stderr, "it needs %s\n", LOOPEGG_NAME(lacks)()), 3;
     loopegg_network* n = argc == 4 ? LOOPEGG_NAME(open)(argv[1]) : NULL;
     loopegg_context* c = LOOPEGG_NAME(create)(n, 2);
     FILE *from = fopen(argv[2], "rb"), *to = fopen(argv[3], "wb");

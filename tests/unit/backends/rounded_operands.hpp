@@ -26,6 +26,13 @@ inline std::vector<std::vector<float>> long_numbers(const Statement& s) {
     return all;
 }
 
+// Whole numbers from -4 to 4, in no order.
+inline Tensor whole_tensor(const Shape& shape, std::uint64_t seed) {
+    Tensor tensor = normal_tensor(shape, seed, "whole");
+    for (float& v : tensor.values) v = std::clamp(std::nearbyint(2 * v), -4.0f, 4.0f);
+    return tensor;
+}
+
 // The operands of products, rounded; biases stay.
 inline std::vector<std::vector<float>> rounded_products(const Statement& s, std::vector<std::vector<float>> operands, float (*rounded)(float)) {
     for (const Access& r : s.reads)
