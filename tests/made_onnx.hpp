@@ -34,8 +34,9 @@ inline std::map<std::string, std::string> exported_onnx(const std::filesystem::p
     const std::string bytes = read_file(file);
     std::uint64_t header = 0;
     std::memcpy(&header, bytes.data(), sizeof header);
+    const nlohmann::json tensors = nlohmann::json::parse(bytes.substr(8, header));
     std::map<std::string, std::string> all;
-    for (const auto& [name, tensor] : nlohmann::json::parse(bytes.substr(8, header)).items()) {
+    for (const auto& [name, tensor] : tensors.items()) {
         if (!name.ends_with(".onnx")) continue;
         const std::uint64_t begin = tensor.at("data_offsets").at(0), end = tensor.at("data_offsets").at(1);
         all[name.substr(0, name.size() - 5)] = bytes.substr(8 + header + begin, end - begin);

@@ -28,6 +28,11 @@ void accept_help_all(CLI::App& app) {
     for (CLI::App* below : commands_of(app)) accept_help_all(*below);
 }
 
+// What the help calls numbers: their type, or the unit that they are in.
+bool is_fraction(const std::string& kind) {
+    return kind.starts_with("FLOAT") || kind == "POINTS" || kind == "S" || kind == "MS" || kind == "FACTOR";
+}
+
 // No option means 'not a number', an infinity, or less than nothing: the library reads -1 and 1e20 written out as the largest whole number.
 void refuse_nonsense_numbers(CLI::App& app) {
     for (CLI::Option* option : app.get_options()) {
@@ -44,7 +49,7 @@ void refuse_nonsense_numbers(CLI::App& app) {
                     return number_in<std::int64_t>(word) ? std::string() : "expected a whole number of at most 18 digits, found " + word;
                 },
                 "");
-        if (kind.starts_with("FLOAT"))
+        if (is_fraction(kind))
             option->check(
                 [](const std::string& word) {
                     const double value = std::strtod(word.c_str(), nullptr);

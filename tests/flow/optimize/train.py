@@ -144,7 +144,7 @@ def a_trainer_that_answers_nothing_ends_the_run_at_once():
     r = run(*words_for("silent", "--train", "echo training {}", "--train-budget", "4"))
     assert r.returncode == 1 and "the original could not be trained" in r.stderr and '{"accuracy": 91.4}' in r.stderr, r.stderr
     for more, says in ((["--train", "true"], "expected a command with {} in it"), (["--train-budget", "4"], "expected a command that trains"),
-                       (["--train", "true {}", "--trainings", "x.jsonl"], "give only one of them"), (["--train", "true {}", "--rules", "paper"], "no condition of")):
+                       (["--train", "true {}", "--trainings", "x.jsonl"], "give only one of them"), (["--train", "true {}", "--rules", "paper"], "no condition in")):
         r = run("optimize", MODEL, "--target", TARGET, "--out", FOLDER / "none", *more)
         assert r.returncode == 2 and says in r.stderr, r.stderr
 

@@ -189,7 +189,7 @@ TEST_CASE("branches are dropped and streams narrowed by plans", "[unit]") {
     CHECK(slim.find("layer2.0.downsample.0")->input_shapes[0][1] == 48);
     CHECK(applied(resnet(), plan("conv1", narrow(48))) == slim);
     CHECK_THAT(refusal(plan("layer1.*", R"x({"rule": "narrow-stream", "with": {"?w": "(/ (* 3 (extent co)) 4)"}})x")),
-               Catch::Contains("no number of channels"));
+               Catch::Contains("is not a number of channels"));
     // A hidden width, and groups on what is left of it.
     Graph grouped = applied(resnet(), plan("layer1.0.conv1", hidden("24") + "," + group("co", "ci", "4")));
     CHECK(grouped.find("layer1.0.conv1")->shape[1] == 24);
