@@ -87,8 +87,7 @@ variant of {ours} convolutions, and grouping by two alone of {total['NAS G=2']['
   depend on the network.
 - **What we see.** The table counts convolutions: where the sequence matches, where the guard allows the network with this one change, where the tuned layer is
   faster than the tuned original, where no other variant of the layer is both faster and expected to lose less, and where it is the fastest.
-- **Why they differ.** Here sequences compete with each other on every layer. S2 and S3 run as one nest, whose second part the tuner
-  leaves as plain loops ([Figure 6](fig6.md)), so they win nowhere.
+- **Why they differ.** Here sequences compete with each other on every layer. S2 and S3 run as one nest of two parts, each with its own tiles.
 
 | network | sequence | convolutions | {' | '.join(STAGES)} |
 |---|---|---|{'---|' * len(STAGES)}

@@ -83,8 +83,8 @@ def page(session, rows):
 - **What the paper reports.** Operators between two that NAS offers (G=2 and G=4), reached by splitting a layer's domain, on the plane of accuracy and latency.
 - **What we see.** The time of the changed layers, each tuned alone and timed interleaved with the dense layer, summed over the network.
   The last column has what the guard expects of the network with all of them changed.
-- **Why they differ.** A layer that is cut in two parts runs as one nest. The tuner tiles its first part for registers and leaves the second as plain loops
-  (`nest_after` of `loopegg try`). The points between the ends measure our code generator at least as much as the operators. No accuracy was trained, which would take three training
+- **Why they differ.** A layer that is cut in two parts runs as one nest, each part with its own tiles
+  (`nest_after` of `loopegg try`), so the points between the ends measure our code generator as well as the operators. No accuracy was trained, which would take three training
   runs of each point.
 
 | share with 4 groups | MACs of the layers | ms (quartile ranges) | times as fast as dense | the guard expects to lose, points |

@@ -203,8 +203,8 @@ def page(session, rows):
 - **What we see.** In each draw, an arm may time {BUDGET[session.quick]} variants of layers, drawn from its own space, each tuned by {TRIALS} schedules. An integer program takes
   the fastest choice whose summed losses are at most {losses.LIMIT:g} point, and the network is tuned by the exact rules for {TUNING[session.quick]} seconds. `neural first, by work` times no
   layer: it chooses by multiplications, and its network is tuned for the whole budget.
-- **Why they differ.** A layer whose domain is cut in two parts (S2, S3) runs as one nest, whose second part the tuner leaves as plain loops ([Figure 6](fig6.md)), so these times speak
-  of our code generator too. The summed losses are at most {losses.LIMIT:g} point, but whole networks are expected to lose more than the sum, and not equally more, so times
+- **Why they differ.** A layer whose domain is cut in two parts (S2, S3) runs as one nest, each part with its own tiles, so these times depend on
+  our code generator too. The summed losses are at most {losses.LIMIT:g} point, but whole networks are expected to lose more than the sum, and not equally more, so times
   compare only together with the points. The guard `expected-loss` sees sizes alone; nothing was trained for this page.
 
 | network | arm | draws | ms | MACs, M | points expected of the whole network | draws that use S1 to S3 |
