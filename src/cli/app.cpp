@@ -29,9 +29,7 @@ void accept_help_all(CLI::App& app) {
 }
 
 // What the help calls numbers: their type, or the unit that they are in.
-bool is_fraction(const std::string& kind) {
-    return kind.starts_with("FLOAT") || kind == "POINTS" || kind == "S" || kind == "MS" || kind == "FACTOR";
-}
+bool is_fraction(const std::string& kind) { return kind.starts_with("FLOAT") || kind == "POINTS" || kind == "S" || kind == "MS" || kind == "FACTOR"; }
 
 // No option means 'not a number', an infinity, or less than nothing: the library reads -1 and 1e20 written out as the largest whole number.
 void refuse_nonsense_numbers(CLI::App& app) {

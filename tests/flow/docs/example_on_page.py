@@ -10,7 +10,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from cases import run_cases
 
-PAGE, SOURCE, PROGRAM = (pathlib.Path(a) for a in sys.argv[1:4])
+PAGE, SOURCE, PROGRAM = (pathlib.Path(a).resolve() for a in sys.argv[1:4])
 
 
 def close_together(text):
