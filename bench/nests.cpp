@@ -1,6 +1,6 @@
 // Times nests of a file of terms on this machine, each compared with the fastest.
 //   bench_nests FILE [SCHEDULES [MIB]]    SCHEDULES: so many schedules that the rules give for each nest, in the order in which they are tried;
-//                                         0: the nests as they are. MIB: weights come from so much memory in turns, as inside a network
+//                                         0: the nests as they are. MIB: weights come from so much memory, one copy after the other, as inside a network
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

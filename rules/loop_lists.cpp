@@ -123,7 +123,7 @@ struct Tiling {
 // Whether the parts of a tile, and of its rest, are what the contract of the list says: the judge of rules relies on it.
 bool keeps_its_contract(const TileContract& contract, const Tiling& tiling, const NaiveLoops& nest, const Term& tile, bool strict_fp) {
     const auto of = [&](const Part& part_of) {
-        return [&nest, &tile, &part_of](std::string_view part) { return part_of(nest, tile, part).value_or(std::vector<Term>{}); };
+        return [&nest, &tile, part_of](std::string_view part) { return part_of(nest, tile, part).value_or(std::vector<Term>{}); };
     };
     if (!keeps_contract(contract, nest, of(tiling.part_of), strict_fp)) return false;
     if (!tiling.rest_of) return true;
@@ -146,7 +146,7 @@ ListKind tiles_that_cover(const char* name, Signature signature, const char* sum
             }};
 }
 
-// The third argument shows how many tiles to list.
+// The third argument is how many tiles to list.
 std::size_t how_many(const Question& q) { return static_cast<std::size_t>(*q.arguments[2].number); }
 
 ListKind blocks_of_threads(const char* name, const char* summary, TileKind kind) {

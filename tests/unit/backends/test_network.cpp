@@ -403,7 +403,7 @@ TEST_CASE("whole networks compiled for this machine agree with LibTorch", "[flow
 }
 
 TEST_CASE("whole networks become machine code of every architecture, kernel by kernel", "[flow]") {
-    const bool deep = std::getenv("LOOPEGG_DEEP") != nullptr;  // otherwise a processor and a graphics processor for each network, in turns
+    const bool deep = std::getenv("LOOPEGG_DEEP") != nullptr;  // otherwise a processor and a graphics processor for each network, alternately
     int turn = 0;
     for (const std::string& name : networks()) {
         const Model m = load_model(name);

@@ -240,7 +240,7 @@ TEST_CASE("the original loses nothing, whatever was taught") {
     CHECK(loss.high == 0);
 }
 
-TEST_CASE("trainings that agree with the guard change nothing") {
+TEST_CASE("training runs that agree with the guard change nothing") {
     const CalibratedLoss taught = teach(1, {0.7, 0.5, 0.2});
     for (double share : {0.6, 0.3}) CHECK(taught.loss(with_shares(share)).points == Approx(guess(with_shares(share)).points).margin(1e-9));
 }

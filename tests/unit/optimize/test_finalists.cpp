@@ -152,7 +152,7 @@ TEST_CASE("trainings of other networks are skipped", "[unit][optimize]") {
     CHECK(std::count(t.lines.begin(), t.lines.end(), '\n') == 2);
 }
 
-TEST_CASE("a file of trainings that cannot be used says where and why", "[errors][optimize]") {
+TEST_CASE("a file of training runs that cannot be used says where and why", "[errors][optimize]") {
     CHECK_THAT(complaint(""), Contains("has no training of 'resnet34-cifar10' itself"));
     CHECK_THAT(complaint(whole), Contains("has no training of a network that was made from"));
     CHECK_THAT(complaint(whole + "\n" + halved + R"("accuracy": 191})"), Contains("0 to 100") && Contains(":2:"));

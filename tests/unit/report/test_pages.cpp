@@ -95,7 +95,7 @@ TEST_CASE("a page without its plotting library is refused in words", "[errors][r
     ::unsetenv("LOOPEGG_VEGA");
 }
 
-TEST_CASE("a page tells what rules over the network did, and leaves a network out that could not be timed", "[unit][report]") {
+TEST_CASE("a page shows what rules over the network did, and leaves a network out that could not be timed", "[unit][report]") {
     FinishedRun run = read_run(test::sample_runs() / "resnet34-host");
     run.result["networks"][1]["latency_ms"] = nullptr;
     const std::string page = report_page(run);
@@ -231,7 +231,7 @@ Dashboard some() {
 
 }  // namespace
 
-TEST_CASE("the dashboard tells how far a batch is, what failed and why, and the best that was measured", "[unit][report]") {
+TEST_CASE("the dashboard shows how far a batch is, what failed and why, and the best that was measured", "[unit][report]") {
     const Dashboard d = some();
     CHECK(dashboard_headline(d) == "3 of 5 jobs are done, and 1 failed");
     REQUIRE(d.best());
@@ -250,7 +250,7 @@ TEST_CASE("a dashboard that is written again and again asks the browser to look 
     CHECK(dashboard_page(d).find("<meta http-equiv=\"refresh\" content=\"10\">") != std::string::npos);
 }
 
-TEST_CASE("a dashboard of boards tells which are away and why", "[unit][report]") {
+TEST_CASE("a dashboard of boards shows which are away and why", "[unit][report]") {
     Dashboard d;
     d.boards = {{"pi4", "pi@a", true, "", "Cortex-A72", "governor ondemand, 51.2 °C", 120, 2, 60, 3},
                 {"pi4", "pi@b", false, "board pi@b went away", "", "", 80, 4, 12, 12}};
