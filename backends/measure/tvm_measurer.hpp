@@ -19,7 +19,7 @@ struct MeasurerOptions {
     int rounds = 3;                // candidates of a batch take turns this often
     int samples = 5;               // per round
     int batch = 24;                // compiled together, then timed together
-    std::int64_t cold_bytes = 0;   // on this machine, weights come from so much memory, one copy after the other (cold_weights.hpp); 0: the same weights every time
+    std::int64_t cold_bytes = 0;   // on this machine, copies of the weights take so much memory (cold_weights.hpp); 0: the same weights every time
     std::filesystem::path pool{};  // a folder for the compiled kernels (kernel_cache.hpp); empty: they are not kept
     WorkerLimits limits{};
     double wait_seconds = 300;  // how long to wait for a key that another process measures; then this process measures it

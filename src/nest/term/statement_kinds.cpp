@@ -38,7 +38,7 @@ bool sums_columns(const Term& stmt) {
 }
 
 std::vector<Term> column_blocks(const Term& stmt) {
-    constexpr std::int64_t fewest = 32, most = 1024;  // shorter blocks spend their time on what is carried from block to block; longer ones leave the near caches
+    constexpr std::int64_t fewest = 32, most = 1024;  // shorter blocks spend time on what blocks carry over; longer ones leave the near caches
     std::vector<Term> all;
     if (!sums_columns(stmt)) return all;
     const Term plain = plain_statement(stmt);
