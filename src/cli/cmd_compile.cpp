@@ -5,12 +5,10 @@
 #include "backends/network/network.hpp"
 #include "backends/network/rounding_error.hpp"
 #include "base/atomic_directory.hpp"
-#include "base/error.hpp"
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
-#include "fisher/data.hpp"
 #include "graph/load.hpp"
-#include "graph/weights.hpp"
+#include "optimize/run/rounding_data.hpp"
 
 namespace loopegg {
 namespace cmd_compile {
@@ -22,62 +20,23 @@ struct Arguments {
     double max_rounding_error = 0.01;
 };
 
-constexpr std::int64_t images = 64;
-
-struct Inputs {
-    std::vector<std::vector<Tensor>> all;
-    std::string source = "normal noise";
-};
-
-Inputs inputs_for(const Arguments& a, const Model& model) {
-    Inputs in;
-    if (!a.data.empty()) {
-        if (model.graph.inputs.size() != 1) throw UserError("--data has images for networks of one input; this one has several");
-        const std::int64_t batch = std::max<std::int64_t>(1, model.graph.inputs[0].shape[0]);
-        const BatchSet set = load_batches(a.data, model.graph, batch, (images + batch - 1) / batch, a.seed);
-        in.source = set.source;
-        for (const Batch& b : set.batches) in.all.push_back({Tensor{b.shape, b.images}});
-        return in;
-    }
-    for (std::uint64_t seed = 0; seed < 8; ++seed) {
-        in.all.emplace_back();
-        for (const GraphInput& g : model.graph.inputs) in.all.back().push_back(normal_tensor(g.shape, seed, g.name));
-    }
-    return in;
-}
-
 struct Rounded {
     Schedules schedules;
     nlohmann::json json;
 };
 
-// Rounds as many sites as the limit allows, by what that does to the outputs. int8 numbers get their scales from the first half of the data, and the error is
-// that on the other half.
+// Rounds as many sites as the limit allows, by what that does to the outputs.
 Rounded round_sites(const Arguments& a, Model& model, const Target& target) {
     if (target.allowed.empty()) return {};
-    const Inputs in = inputs_for(a, model);
-    std::span<const std::vector<Tensor>> judged = in.all;
-    if (target.allowed.contains("int8")) {
-        if (a.data.empty())
-            throw UserError(Diagnostic{"--allow int8: the scales of int8 numbers are measured on data, and there is none",
-                                       {},
-                                       "give --data FOLDER: CIFAR-10, or .npy batches of images like those that the network will see"});
-        const std::size_t half = (in.all.size() + 1) / 2;
-        for (auto& [name, scale] : int8_scales(model.graph, model.weights, judged.first(half))) model.weights[name] = std::move(scale);
-        if (half < in.all.size()) judged = judged.subspan(half);
-    }
-    RoundedSites made = round_within(a.max_rounding_error, model.graph, model.weights, target, judged);
-    const std::size_t kept = made.kept.size();
-    return {std::move(made.kept),
-            {{"sites", made.error.sites},
-             {"kept_in_float32", kept},
-             {"largest", made.error.largest},
-             {"mean", made.error.mean},
-             {"limit", a.max_rounding_error},
-             {"outputs", made.error.outputs},
-             {"same_answer", made.error.same_answer},
-             {"data", in.source},
-             {"of_site", made.kinds}}};
+    const bool int8 = target.allowed.contains("int8");
+    const RoundingData data = rounding_data(a.data, model.graph, a.seed, int8);
+    if (int8)
+        for (auto& [name, scale] : int8_scales(model.graph, model.weights, data.calibration)) model.weights[name] = std::move(scale);
+    KernelCache kernels;
+    const RoundedSites made = round_within({a.max_rounding_error, {}}, {model.graph, model.weights, {}}, target, data.judged, kernels);
+    Rounded out{in_float32(made.wide(), model.graph, {}, target), rounding_json(made)};
+    out.json["limit"] = a.max_rounding_error, out.json["data"] = data.source;
+    return out;
 }
 
 Action setup(CLI::App& app) {

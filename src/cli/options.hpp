@@ -42,7 +42,9 @@ inline void say_notes(const std::vector<std::string>& notes) {
 
 // Options that allow numbers with fewer digits, and say how far that may move outputs.
 inline void add_allow_option(CLI::App& app, std::vector<std::string>& allowed) {
-    app.add_option("--allow", allowed, "a rounding of operands that a matrix unit of the target multiplies: " + join(rounding_names(), ", "))
+    app.add_option("--allow", allowed,
+                   "a rounding of operands that a matrix unit of the target multiplies: " + join(rounding_names(), ", ") +
+                       "; without it, every site multiplies float32 numbers, whatever --rules says")
         ->allow_extra_args(false);
 }
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "backends/network/int8_calibration.hpp"
 #include "base/fault.hpp"
 #include "base/files.hpp"
 #include "base/system_words.hpp"
@@ -75,7 +76,8 @@ json sequences_json(const Answer& answer) {
 
 }  // namespace
 
-void write_network(Graph graph, const Weights& weights, const std::map<std::string, std::string>& about, const fs::path& out, Progress& progress) {
+void write_network(Graph graph, const Weights& all, const std::map<std::string, std::string>& about, const fs::path& out, Progress& progress) {
+    const Weights weights = without_int8_scales(all);  // they belong to how it was compiled
     graph.weights_file = "weights.safetensors";
     write_file(out / graph.weights_file, write_safetensors(weights));
     write_file(out / "model.json", write_model(graph));
