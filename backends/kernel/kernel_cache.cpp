@@ -43,8 +43,10 @@ std::filesystem::path KernelCache::runtime(const std::string& compiler) {
     return once<std::shared_ptr<ScratchFile>>(runtimes_, compiler,
                                               [&] {
                                                   auto object = std::make_shared<ScratchFile>(".o");
-                                                  std::vector<std::string> words{compiler, "-O2",       "-std=gnu11", "-fPIC",
-                                                                                 "-r",     "-nostdlib", "-o",         object->path().string()};
+                                                  // What some systems harden by default calls functions that link_plan.cpp does not know.
+                                                  std::vector<std::string> words{
+                                                      compiler,    "-O2", "-std=gnu11",           "-fPIC", "-fno-stack-protector", "-U_FORTIFY_SOURCE", "-r",
+                                                      "-nostdlib", "-o",  object->path().string()};
                                                   if (compiler.starts_with("aarch64")) words.push_back("-mno-outline-atomics");  // they are in libgcc
                                                   for (const char* file : runtime_files)
                                                       if (std::string_view(file).ends_with(".c"))

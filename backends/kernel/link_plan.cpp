@@ -251,12 +251,16 @@ std::vector<const char*> glibc_function_names() {
 }
 
 GlibcFunction glibc_function(std::uint16_t machine, std::string_view name) {
+    constexpr std::string_view renamed = "__isoc23_", older = "__isoc99_";
+    const std::string_view plain = name.starts_with(renamed) ? name.substr(renamed.size()) : name;
     for (const Row& row : rows) {
-        if (name != row.name) continue;
-        if (machine == EM_X86_64) return {row.library, row.x86_64 ? row.x86_64 : "GLIBC_2.2.5"};
-        return {row.library, row.aarch64 ? row.aarch64 : "GLIBC_2.17"};
+        const std::string_view known = row.name;
+        const bool same = plain == known || (plain != name && known.starts_with(older) && plain == known.substr(older.size()));
+        if (!same) continue;
+        if (machine == EM_X86_64) return {row.library, row.x86_64 ? row.x86_64 : "GLIBC_2.2.5", row.name};
+        return {row.library, row.aarch64 ? row.aarch64 : "GLIBC_2.17", row.name};
     }
-    return {nullptr, nullptr};
+    return {nullptr, nullptr, nullptr};
 }
 
 }  // namespace loopegg

@@ -66,13 +66,14 @@ private:
 enum class LinkNeed { nothing, entry, call, word, tls_entry };
 LinkNeed link_need(std::uint16_t machine, std::uint32_t type);
 
-// The functions of glibc that compiled networks may call: the library that has each, and the version of its interface that is asked for.
+// The functions of glibc that compiled networks may call: the library that has each, its name there, and the version of its interface that is required.
 struct GlibcFunction {
-    const char *library, *version;
+    const char *library, *version, *name;
 };
 
 // For code of this machine (EM_X86_64 or EM_AARCH64). `library` is null for a function that is not in the table. The versions are the oldest with which the
-// code is right, so that a network runs on machines with older libraries, too.
+// code is right, so that a network runs on machines with older libraries, too. Headers since glibc 2.38 rename functions that read numbers ('__isoc23_strtol'),
+// which older libraries lack. What differs is binary literals, which no network reads, so the table answers with the older name.
 GlibcFunction glibc_function(std::uint16_t machine, std::string_view name);
 std::vector<const char*> glibc_function_names();
 

@@ -52,7 +52,7 @@ private:
         for (const LinkPatch& p : plan_.patches) relocations += is_word(p);
         for (const int s : plan_.imported) {
             const GlibcFunction f = glibc_function(plan_.machine, symbol(s).name);
-            names_.push_back({symbol(s).name, f.library, f.version});
+            names_.push_back({f.name, f.library, f.version});
         }
         for (const auto& [outside, s] : plan_.exported) names_.push_back({outside, nullptr, nullptr, section_of_[static_cast<std::size_t>(symbol(s).piece)]});
         add_dynamic_tables(library_, names_, relocations);

@@ -119,6 +119,16 @@ TEST_CASE("what cannot be linked is told", "[errors]") {
     CHECK(refusal({{a}, {{"f", "12345678"}}, {}}) == "'f' is defined twice");
 }
 
+TEST_CASE("functions that newer headers rename are imported by the names that every glibc has") {
+    const std::string caller = object_of(R"(
+        long long __isoc23_strtoll(const char*, char**, int);
+        long long number(const char* text) { return __isoc23_strtoll(text, 0, 10); }
+    )");
+    CHECK(Loaded({{caller}, {}, {{"number", "number"}}}).function<long long(const char*)>("number")("42") == 42);
+    CHECK(glibc_function(own_machine(), "__isoc23_fscanf").name == std::string("__isoc99_fscanf"));
+    CHECK(!glibc_function(own_machine(), "__isoc23_no_such_function").library);
+}
+
 TEST_CASE("a damaged object is refused or linked, and nothing else", "[errors]") {
     const std::string a = object_of(first), b = object_of(second);
     std::mt19937_64 dice(1);
