@@ -174,7 +174,8 @@ private:
             for (std::size_t i = 0; i < nest_.loops.size(); ++i)
                 if (nest_.loops[i].moves(r)) s.loaded[r] *= static_cast<double>(t.sizes[i]);
         s.tasks = static_cast<double>(nest_.loops[t.shared].extent / t.block);
-        s.copies = !nest_.loops[t.shared].weights_only ? 1 : s.tasks;
+        s.own_weights = nest_.loops[t.shared].weights_only;
+        s.copies = s.own_weights ? s.tasks : 1;
         return s;
     }
 

@@ -138,6 +138,23 @@ Obj NestLoops::over_tile(const Tile& tile, bool parallel, const std::function<Ob
     return body;
 }
 
+Obj NestLoops::over_vectors(const Tile::Step& step, std::int64_t from, std::int64_t to, const std::function<Obj()>& leaf) {
+    constexpr std::int64_t longest = 16;
+    Scope keep(env_);
+    std::vector<Obj> all;
+    for (std::int64_t lanes = longest; from < to; lanes /= 2) {
+        const std::int64_t turns = (to - from) / lanes;
+        if (turns == 0) continue;
+        const tv::Variable turn = tv::variable("s" + std::to_string(step.var)), lane = tv::variable("lane");
+        const Expr first = turns == 1 ? Expr(from) : turn.expr() * Expr(lanes) + Expr(from);
+        env_[static_cast<std::size_t>(step.var)] = lanes == 1 ? first : first + lane.expr();
+        const Obj body = lanes == 1 ? leaf() : tv::loop(lane, lanes, tv::LoopKind::vectorized, leaf());
+        all.push_back(turns == 1 ? body : tv::loop(turn, turns, tv::LoopKind::serial, body));
+        from += turns * lanes;
+    }
+    return tv::sequence(all);
+}
+
 Obj NestLoops::over_rows(const Tile& tile, std::size_t in_one_piece, const std::function<Obj()>& leaf) {
     std::int64_t lanes = 1;
     for (std::size_t i = tile.steps.size() - in_one_piece; i < tile.steps.size(); ++i) lanes *= tile.steps[i].extent;

@@ -28,6 +28,8 @@ protected:
 
     Obj around(const TreeNode& n, const std::function<Obj()>& inner, bool may_vectorize);
     Obj over_tile(const Tile& tile, bool parallel, const std::function<Obj()>& leaf);
+    // A loop over a step from `from` up to `to`: as many vectors as fit, each as long as possible.
+    Obj over_vectors(const Tile::Step& step, std::int64_t from, std::int64_t to, const std::function<Obj()>& leaf);
     Obj over_rows(const Tile& tile, std::size_t in_one_piece, const std::function<Obj()>& leaf);  // the last `in_one_piece` steps as vectors
     // The threads of a block go over a tile together, and each takes `lanes` elements at once where the tile allows it. `leaf` gets the round (how many
     // times its thread took elements before) and the lane.

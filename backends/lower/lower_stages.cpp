@@ -147,7 +147,15 @@ bool NestStages::on_stack(const tv::Buffer& b) const {
 }
 
 tv::Obj NestStages::copy_tile(const Tree& n, const Storage& st, const std::function<Obj()>& leaf) {
-    if (st.order.size() == n->tile.steps.size()) return over_tile(n->tile, spread_below(n->children[0]), leaf);
+    if (st.order.size() == n->tile.steps.size()) {
+        Tile rows = n->tile;
+        std::size_t last = rows.steps.size();
+        while (last > 0 && rows.steps[last - 1].extent == 1) --last;
+        if (st.packed_step < 0 || last == 0 || !rows.predicates.empty()) return over_tile(n->tile, spread_below(n->children[0]), leaf);
+        const Tile::Step along = rows.steps[--last];  // numbers are rounded and packed many at a time
+        rows.steps[last].extent = 1;
+        return over_tile(rows, spread_below(n->children[0]), [&] { return over_vectors(along, 0, along.extent, leaf); });
+    }
     throw UserError("a stage of an input outside the loops bound to threads must be (shared ...)");
 }
 
@@ -172,6 +180,7 @@ tv::Obj NestStages::copy_rows(const Tree& n, const Storage& st, const std::funct
     Tile rows = tile;
     rows.steps[last].extent = 1;
     auto stretch = [&](std::int64_t from, std::int64_t to, const std::function<Expr()>& value) {
+        if (st.packed_step >= 0) return over_vectors(along, from, to, [&] { return store_element(st, tile, value); });
         const tv::Variable v = tv::variable("s" + std::to_string(along.var));
         Expr& at = env_[static_cast<std::size_t>(along.var)];
         at = to - from == 1 ? Expr(from) : v.expr() + Expr(from);

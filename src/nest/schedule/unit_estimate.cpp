@@ -11,6 +11,10 @@ namespace {
 
 // In cycles: an element that is copied, or stored, as one of a vector or alone.
 constexpr double in_vectors = 0.4, one_by_one = 1.5, start_of_cores = 5000;
+// In bytes: what the first cache of a core keeps, and all of its own caches. In cycles: a byte from beyond them, while
+// other cores read, too. And how many times
+// as long as from the first cache it takes to load a tile from the second one.
+constexpr double near_bytes = 32 * 1024, own_bytes = 1 << 20, from_afar = 0.25, second_cache = 3;
 
 std::optional<std::size_t> loop_of(const NaiveLoops& nest, Term axis) {
     for (;; axis = Term(axis[0])) {
@@ -36,6 +40,37 @@ double input_elements(const NaiveLoops& nest) {
     return 0;
 }
 
+double weight_bytes(const NaiveLoops& nest, std::size_t read, const MatrixUnit& unit) {
+    double elements = 1;
+    for (const NaiveLoop& l : nest.loops)
+        if (l.moves(read)) elements *= static_cast<double>(l.extent);
+    return elements * sizeof(float) / static_cast<double>(unit.packed);
+}
+
+// The cycles in which the operands of all tiles that are summed up at once are loaded, for one step of their sums.
+double loads(const NaiveLoops& nest, const UnitShape& s, const MatrixUnit& unit, double sum) {
+    double all = 0;
+    for (std::size_t r = 0; r < 2; ++r) {
+        const bool of_columns = s.columns_loop && r < nest.loops[*s.columns_loop].strides.size() && nest.loops[*s.columns_loop].moves(r);
+        const double rows = of_columns ? s.depth / static_cast<double>(unit.depth) : s.rows / static_cast<double>(unit.rows);
+        const bool weight = r < nest.innermost.size() && !nest.innermost[r];
+        const double reused = s.loaded[r] * (of_columns ? s.columns : s.rows) * sum * sizeof(float) / static_cast<double>(unit.packed);
+        all += unit.load * s.loaded[r] * rows * (weight && reused > near_bytes ? second_cache : 1);
+    }
+    return all;
+}
+
+// How long the cores together wait for weights from beyond their caches.
+double waits_for_weights(const NaiveLoops& nest, const UnitShape& s, const MatrixUnit& unit, const VectorMachine& m) {
+    double all = 0;
+    for (std::size_t r = 0; r < nest.innermost.size(); ++r) {
+        if (nest.innermost[r]) continue;
+        const double bytes = weight_bytes(nest, r, unit), readers = s.own_weights ? 1 : std::min<double>(m.cores, s.tasks);
+        all += from_afar * bytes * readers * (s.own_weights || bytes <= own_bytes ? 1 : std::ceil(s.tasks / m.cores));
+    }
+    return all;
+}
+
 }  // namespace
 
 double unit_cost(const NaiveLoops& nest, const UnitShape& s, const MatrixUnit& unit, const VectorMachine& m) {
@@ -47,13 +82,14 @@ double unit_cost(const NaiveLoops& nest, const UnitShape& s, const MatrixUnit& u
     // Registers for tiles take as long for few columns as for many. Vectors are as many as the tile has.
     const double part = unit.forms.empty() ? 1 : s.columns / static_cast<double>(unit.columns) * s.depth / static_cast<double>(unit.depth);
     const double busy = unit.cycles * s.rows / static_cast<double>(unit.rows) * part;
-    const double cycles = std::max({busy, unit.latency / s.own, unit.load * (s.loaded[0] + s.loaded[1]) / s.own});
+    const double cycles = std::max({busy, unit.latency / s.own, loads(nest, s, unit, sum) / s.own});
     const double rounds = std::ceil(s.tasks / m.cores);
     double each = cycles / (s.rows * s.columns * s.depth) * rounds * m.cores / s.tasks;
     const bool rows_of_output = s.columns_loop && nest.loops[*s.columns_loop].contiguous;
     const bool rows_of_input = s.columns_loop && !nest.loops[*s.columns_loop].weights_only;
     each += input_elements(nest) * s.copies * (rows_of_input ? in_vectors : one_by_one) / instances;
     each += (rows_of_output ? in_vectors : one_by_one) / sum;
+    each += waits_for_weights(nest, s, unit, m) / instances;
     if (s.tasks > 1) each += start_of_cores * (s.copied_together ? 2 : 1) / instances;
     return each * 2 * m.lanes;  // two vectors of multiply-adds in a cycle are the unit of costs
 }
@@ -73,6 +109,7 @@ std::optional<UnitShape> unit_shape(const NaiveLoops& nest, const Term& schedule
         if (t.is("par", 2)) {
             s.tasks *= static_cast<double>(axis_extent(axis)), shared = true;
             of_input = of_input || (loop && !nest.loops[*loop].weights_only);
+            s.own_weights = !of_input;
         }
         if (t.is("at", 2)) own.clear();
         if (t.is("unroll", 2)) own.push_back(axis);

@@ -19,6 +19,7 @@ struct UnitShape {
     std::array<double, 2> loaded{1, 1};       // tiles of each operand that these need
     double tasks = 1;                         // pieces that the cores share
     double copies = 1;                        // how often the input is copied in all
+    bool own_weights = false;                 // each core reads a part of the weights that the others do not read
     bool copied_together = false;             // the cores copy the input together, before they begin
 };
 

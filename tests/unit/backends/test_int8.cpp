@@ -194,14 +194,17 @@ Model quantized_convolutions() {
 
 TEST_CASE("a quantized network computes on int8 units what its roundings say, with the scales of its file", "[flow]") {
     Model model = quantized_convolutions();
-    const auto inputs = images(model.graph, 1);
-    const RoundedSites both = round_within(0.01, model.graph, model.weights, with_dots(), inputs);
-    CHECK(both.kinds == std::map<std::string, std::string>{{"first", "int8"}, {"second", "int8"}});
+    const JudgedInputs judged{images(model.graph, 1)};
+    KernelCache kernels;
+    const auto rounded = [&] { return round_within({0.01, {}}, {model.graph, model.weights, {}}, with_dots(), judged, kernels); };
+    const RoundedSites both = rounded();
+    CHECK(both.kinds() == std::map<std::string, std::string>{{"first", "int8"}, {"second", "int8"}});
     CHECK(both.error.mean < 1e-4);                    // at most a value that lies between two numbers goes to the other one
     model.weights.erase(int8_scales_name("second"));  // what has no scales stays in float32
-    const RoundedSites one = round_within(0.01, model.graph, model.weights, with_dots(), inputs);
-    CHECK(one.kinds == std::map<std::string, std::string>{{"first", "int8"}});
-    CHECK(one.kept.contains("second"));
+    const RoundedSites one = rounded();
+    CHECK(one.kinds() == std::map<std::string, std::string>{{"first", "int8"}});
+    CHECK(one.wide() == std::set<std::string>{"second"});
+    CHECK_FALSE(one.sites.at("second").alone);
 }
 
 TEST_CASE("int8 sites without scales, with wrong ones, or with weights that are not finite are refused", "[errors]") {
