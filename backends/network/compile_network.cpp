@@ -13,6 +13,7 @@
 #include "backends/kernel/kernel_cache.hpp"
 #include "backends/kernel/shared_library.hpp"
 #include "backends/lower/nvrtc.hpp"
+#include "backends/network/int8_calibration.hpp"
 #include "backends/network/network.hpp"
 #include "backends/network/network_memory.hpp"
 #include "backends/network/network_source.hpp"
@@ -145,6 +146,11 @@ std::vector<float> stored_constants(const KernelBuffer& p, const Operand& o, con
                                     scales.input, scales.zero));
     if (!std::all_of(o.constants.begin(), o.constants.end(), [](float w) { return std::isfinite(w); }))
         throw UserError(fmt::format("site '{}' has weights that are not finite, so they have no int8 scale", site));
+    const auto is_scale = [](float s) { return std::isnormal(s) && s > 0; };
+    if (!scales.weights.empty() &&
+        (static_cast<std::int64_t>(scales.weights.size()) != p.logical[0] || !std::all_of(scales.weights.begin(), scales.weights.end(), is_scale)))
+        throw UserError(fmt::format("site '{}': the {} scales of its int8 weights are not {} numbers above 0, one for each output channel", site,
+                                    scales.weights.size(), p.logical[0]));
     if (scales.weights.empty()) scales.weights = weight_scales(o.constants, p.logical[0]);
     return to_storage(p, o.constants, scales);
 }
@@ -221,8 +227,16 @@ nlohmann::json operands_json(const std::vector<PlacedOperand>& all) {
     return j;
 }
 
+// What is compiled: a plan, and the schedules that it was made from, if it was made from schedules.
+struct Planned {
+    const Graph& graph;
+    NetworkPlan plan;
+    const Schedules* schedules = nullptr;
+    const Weights* weights = nullptr;  // with the scales of int8 numbers
+};
+
 // All that another program needs to run the network. A bundle's runner reads it, too.
-nlohmann::json manifest(const PlacedNetwork& n, const std::vector<Term>& nests, const Target& target, const Schedules* schedules) {
+nlohmann::json manifest(const PlacedNetwork& n, const std::vector<Term>& nests, const Target& target, const Planned& what) {
     nlohmann::json kernels = nlohmann::json::array(), steps = nlohmann::json::array();
     for (std::size_t i = 0; i < n.kernels.size(); ++i)
         kernels.push_back(
@@ -249,9 +263,10 @@ nlohmann::json manifest(const PlacedNetwork& n, const std::vector<Term>& nests, 
                        {"weight_floats", n.weights.size()},
                        {"kernels", kernels},
                        {"steps", steps}};
-    if (schedules) {
+    if (what.schedules) {
         all["schedules"] = nlohmann::json::object();
-        for (const auto& [site, schedule] : *schedules) all["schedules"][site] = to_string(schedule);
+        for (const auto& [site, schedule] : *what.schedules) all["schedules"][site] = to_string(schedule);
+        if (const nlohmann::json scales = int8_scales_json(*what.weights); !scales.empty()) all["int8"] = scales;
     }
     return all;
 }
@@ -359,13 +374,6 @@ PlacedNetwork place_network(const Graph& graph, NetworkPlan plan, const Target& 
 
 namespace {
 
-// What is compiled: a plan, and the schedules that it was made from, if it was made from schedules.
-struct Planned {
-    const Graph& graph;
-    NetworkPlan plan;
-    const Schedules* schedules = nullptr;
-};
-
 CompiledNetwork written(Planned what, const Target& target, const fs::path& folder, Progress* progress, KernelCache& cache) {
     const Graph& graph = what.graph;
     std::vector<Term> nests;
@@ -374,7 +382,7 @@ CompiledNetwork written(Planned what, const Target& target, const fs::path& fold
     const auto start = std::chrono::steady_clock::now();
     fs::create_directories(folder);
     write_file(folder / "weights.bin", {reinterpret_cast<const char*>(n.weights.data()), n.weights.size() * sizeof(float)});
-    write_file(folder / "network.json", manifest(n, nests, target, what.schedules).dump(1) + "\n");
+    write_file(folder / "network.json", manifest(n, nests, target, what).dump(1) + "\n");
     const bool linked = target.gpu() ? write_gpu(n, target, folder) : write_cpu(n, target, folder, cache);
     return {folder,
             target.name,
@@ -407,7 +415,7 @@ void compile_plan(const Graph& graph, NetworkPlan plan, const Target& target, co
 CompiledNetwork compile_network(const ScheduledNetwork& network, const Target& target, const fs::path& folder, Progress* progress, KernelCache* cache) {
     KernelCache own;
     const auto& [graph, weights, schedules] = network;
-    return written({graph, plan_network(graph, weights, schedules, target), &schedules}, target, folder, progress, cache ? *cache : own);
+    return written({graph, plan_network(graph, weights, schedules, target), &schedules, &weights}, target, folder, progress, cache ? *cache : own);
 }
 
 std::map<std::string, Term> fused_nests(const Graph& graph, const Schedules& schedules, const Target& target) {
@@ -443,7 +451,8 @@ CompiledNetwork recompile(const fs::path& from, const Graph& graph, const Weight
         if (fs::exists(code)) kernels.put(parse_term(kernel.at("nest").text()), target, read_file(code));
     }
     KernelCache cache{kernels};
-    CompiledNetwork made = compile_network({graph, weights, schedules}, target, to, progress, &cache);
+    const Weights scaled = with_int8_scales(weights, manifest);
+    CompiledNetwork made = compile_network({graph, scaled, schedules}, target, to, progress, &cache);
     const JsonView fresh = read_json(read_source(to / "network.json", 1 << 30));
     if (fresh.at("steps").value() != manifest.at("steps").value() || fresh.at("kernels").value() != manifest.at("kernels").value())
         throw UserError(Diagnostic{

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "backends/network/network.hpp"
 #include "base/error.hpp"
 #include "base/scratch.hpp"
@@ -31,7 +33,49 @@ void take_samples(std::vector<float>& samples, std::span<const float> values, st
     if (!values.empty()) samples.push_back(*low), samples.push_back(*high);
 }
 
+// Values that are not finite, or that are all the same number, say nothing of the values that the network will see.
+void require_range(const std::string& value, std::span<const float> samples) {
+    for (const float x : samples)
+        if (!std::isfinite(x))
+            throw UserError(fmt::format("'{}' has values that are not finite (NaN or infinite) on the data that int8 scales are measured on", value));
+    const auto [low, high] = std::minmax_element(samples.begin(), samples.end());
+    if (samples.empty() || *low == *high)
+        throw UserError(Diagnostic{fmt::format("'{}' is {} throughout the data that int8 scales are measured on: such data has no range of numbers", value,
+                                               samples.empty() ? 0.0f : *low),
+                                   {},
+                                   "give --data images like those that the network will see, or leave int8 out"});
+}
+
 }  // namespace
+
+Weights without_int8_scales(Weights weights) {
+    std::erase_if(weights, [](const auto& w) { return w.first.ends_with(int8_scales_ending); });
+    return weights;
+}
+
+nlohmann::json int8_scales_json(const Weights& weights) {
+    nlohmann::json all = nlohmann::json::object();
+    for (const auto& [name, tensor] : weights)
+        if (name.ends_with(int8_scales_ending)) all[name.substr(0, name.size() - int8_scales_ending.size())] = tensor.values;
+    return all;
+}
+
+bool has_int8_scales(const JsonView& network) {
+    const auto scales = network.find("int8");
+    return scales && !scales->members().empty();
+}
+
+Weights with_int8_scales(Weights weights, const JsonView& network) {
+    if (!has_int8_scales(network)) return weights;
+    for (const auto& [site, scales] : network.at("int8").members()) {
+        Tensor tensor;
+        for (const JsonView& one : scales.items()) tensor.values.push_back(static_cast<float>(one.number()));
+        if (tensor.values.size() < 2) scales.fail("expected the scale and the zero of the site's input");
+        tensor.shape = {static_cast<std::int64_t>(tensor.values.size())};
+        weights.try_emplace(int8_scales_name(site), std::move(tensor));
+    }
+    return weights;
+}
 
 Tensor int8_input_scale(std::span<const float> samples) {
     float low = 0, high = 0;
@@ -66,7 +110,7 @@ Weights int8_scales(const Graph& graph, const Weights& weights, std::span<const 
     compile_network({watched, weights, {}}, find_target("host"), folder.path());
     LoadedNetwork network(folder.path());
     std::map<std::string, std::vector<float>> samples;
-    const std::size_t each = max_samples / inputs.size();
+    const std::size_t each = std::max<std::size_t>(1, max_samples / inputs.size());
     for (const std::vector<Tensor>& one : inputs) {
         const std::vector<Tensor> outputs = network.run(one);
         for (std::size_t i = 0; i < graph.inputs.size(); ++i) take_samples(samples[graph.inputs[i].name], one[i].values, each);
@@ -75,7 +119,10 @@ Weights int8_scales(const Graph& graph, const Weights& weights, std::span<const 
     std::filesystem::remove_all(folder.path());
     Weights scales;
     std::map<std::string, Tensor> of_value;
-    for (const std::string& value : values) of_value[value] = int8_input_scale(samples.at(value));
+    for (const std::string& value : values) {
+        require_range(value, samples.at(value));
+        of_value[value] = int8_input_scale(samples.at(value));
+    }
     for (const Node& node : graph.nodes)
         if (has_int8_products(node)) scales[int8_scales_name(node.name)] = of_value.at(node.inputs[0]);
     return scales;

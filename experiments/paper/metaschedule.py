@@ -32,7 +32,7 @@ def lowered(model):
     """The network as tensor programs, with its weights as constants."""
     module = from_onnx(onnx.load(model), keep_params_in_input=False)
     with host():
-        passes = [relax.transform.DecomposeOpsForInference(), relax.transform.FoldConstant(), relax.transform.LegalizeOps(), relax.transform.AnnotateTIROpPattern(),
+        passes = [relax.transform.FoldBatchnormToConv2D(), relax.transform.DecomposeOpsForInference(), relax.transform.FoldConstant(), relax.transform.LegalizeOps(), relax.transform.AnnotateTIROpPattern(),
                   relax.transform.FoldConstant(), relax.transform.FuseOps(), relax.transform.FuseTIR()]
         return tvm.ir.transform.Sequential(passes)(module)
 
@@ -41,7 +41,7 @@ def tune(module, folder):
     os.setsid()
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)   # a tuner whose parent is killed would continue for hours
     builder = meta_schedule.builder.LocalBuilder(max_workers=len(os.sched_getaffinity(0)), timeout_sec=90)   # its workers begin by importing TVM
-    meta_schedule.relax_integration.tune_relax(module, {}, host(), str(folder), max_trials_global=10**6, num_trials_per_iter=16, builder=builder,
+    meta_schedule.relax_integration.tune_relax(module, {}, host(), str(folder), max_trials_global=10**6, num_trials_per_iter=8, builder=builder,
                                                cost_model="mlp", seed=1)
 
 

@@ -15,16 +15,17 @@ namespace cmd_adopt {
 
 Action setup(CLI::App& app) {
     struct Asked {
-        std::string out, weights;
+        std::string out, weights, data;
     };
     auto asked = std::make_shared<Asked>();
     app.add_option("OUT", asked->out, "the out folder of a run")->required();
     app.add_option("WEIGHTS", asked->weights, "the trained weights, as 'loopegg train' or network.py saves them: a .safetensors file")->required();
+    app.add_option("--data", asked->data, "images on which int8 scales are measured for the new weights, if the network multiplies int8 numbers");
     return [asked](Session& session) {
         const fs::path out = asked->out;
         require_whole(out, "loopegg optimize MODEL --out " + shell_word(asked->out), "report.html");
         FolderUpdate update(out);
-        const nlohmann::json result = adopt_weights(out, asked->weights, update.path(), session.progress);
+        const nlohmann::json result = adopt_weights(out, asked->weights, asked->data, update.path(), session.progress);
         write_file(update.path() / "report.html", report_page(update.path(), out));
         update.commit();
         if (session.json)

@@ -8,14 +8,13 @@
 #include "backends/network/network.hpp"
 #include "backends/network/rounding_error.hpp"
 #include "base/atomic_directory.hpp"
-#include "base/error.hpp"
 #include "cli/commands.hpp"
 #include "cli/options.hpp"
-#include "fisher/data.hpp"
 #include "graph/load.hpp"
 #include "graph/onnx/onnx.hpp"
 #include "graph/weights.hpp"
 #include "nest/term/int8_scales.hpp"
+#include "optimize/run/rounding_data.hpp"
 
 namespace loopegg {
 namespace cmd_compile {
@@ -27,38 +26,14 @@ struct Arguments {
     double max_rounding_error = 0.01;
 };
 
-constexpr std::int64_t images = 64;
-
-struct Inputs {
-    std::vector<std::vector<Tensor>> all;
-    std::string source = "normal noise";
-};
-
-Inputs inputs_for(const Arguments& a, const Model& model) {
-    Inputs in;
-    if (!a.data.empty()) {
-        if (model.graph.inputs.size() != 1) throw UserError("--data has images for networks of one input; this one has several");
-        const std::int64_t batch = std::max<std::int64_t>(1, model.graph.inputs[0].shape[0]);
-        const BatchSet set = load_batches(a.data, model.graph, batch, (images + batch - 1) / batch, a.seed);
-        in.source = set.source;
-        for (const Batch& b : set.batches) in.all.push_back({Tensor{b.shape, b.images}});
-        return in;
-    }
-    for (std::uint64_t seed = 0; seed < 8; ++seed) {
-        in.all.emplace_back();
-        for (const GraphInput& g : model.graph.inputs) in.all.back().push_back(normal_tensor(g.shape, seed, g.name));
-    }
-    return in;
-}
-
 bool has_int8_scales(const Model& model) {
     return std::any_of(model.graph.nodes.begin(), model.graph.nodes.end(), [&](const Node& n) { return model.weights.contains(int8_scales_name(n.name)); });
 }
 
 // The network for other runtimes, which multiply the same rounded numbers.
-void write_rounded_onnx(const Model& model, const nlohmann::json& kinds, const std::filesystem::path& file) {
+void write_rounded_onnx(const Model& model, const std::map<std::string, std::string>& kinds, const std::filesystem::path& file) {
     OnnxWriting how;
-    how.rounded = kinds.get<std::map<std::string, std::string>>();
+    how.rounded = kinds;
     Weights weights = model.weights;
     for (const auto& [site, kind] : how.rounded) {
         if (kind != "int8") continue;
@@ -75,38 +50,22 @@ void write_rounded_onnx(const Model& model, const nlohmann::json& kinds, const s
 
 struct Rounded {
     Schedules schedules;
+    std::map<std::string, std::string> kinds;  // of the sites that round
     nlohmann::json json;
 };
 
-// Rounds as many sites as the limit allows, by what that does to the outputs. int8 numbers get their scales from the first half of the data, and the error is
-// that on the other half.
+// Rounds as many sites as the limit allows, by what that does to the outputs.
 Rounded round_sites(const Arguments& a, Model& model, const Target& target) {
     if (target.allowed.empty()) return {};
-    const Inputs in = inputs_for(a, model);
-    std::span<const std::vector<Tensor>> judged = in.all;
-    if (target.allowed.contains("int8")) {
-        if (a.data.empty() && !has_int8_scales(model))
-            throw UserError(Diagnostic{"--allow int8: the scales of int8 numbers are measured on data or come from a quantized model, and there is neither",
-                                       {},
-                                       "give --data FOLDER: CIFAR-10, or .npy batches of images like those that the network will see"});
-        if (!a.data.empty()) {
-            const std::size_t half = (in.all.size() + 1) / 2;
-            model.weights.merge(int8_scales(model.graph, model.weights, judged.first(half)));  // those of the model's file stay
-            if (half < in.all.size()) judged = judged.subspan(half);
-        }
-    }
-    RoundedSites made = round_within(a.max_rounding_error, model.graph, model.weights, target, judged);
-    const std::size_t kept = made.kept.size();
-    return {std::move(made.kept),
-            {{"sites", made.error.sites},
-             {"kept_in_float32", kept},
-             {"largest", made.error.largest},
-             {"mean", made.error.mean},
-             {"limit", a.max_rounding_error},
-             {"outputs", made.error.outputs},
-             {"same_answer", made.error.same_answer},
-             {"data", in.source},
-             {"of_site", made.kinds}}};
+    const bool int8 = target.allowed.contains("int8");
+    if (int8 && !has_int8_scales(model)) require_data_for_scales(a.data);
+    const RoundingData data = rounding_data(a.data, model.graph, a.seed, int8 && !a.data.empty());
+    if (!data.calibration.empty()) model.weights.merge(int8_scales(model.graph, model.weights, data.calibration));  // those of the model's file stay
+    KernelCache kernels;
+    const RoundedSites made = round_within({a.max_rounding_error, {}}, {model.graph, model.weights, {}}, target, data.judged, kernels);
+    Rounded out{in_float32(made.wide(), model.graph, {}, target), made.kinds(), rounding_json(made)};
+    out.json["limit"] = a.max_rounding_error, out.json["data"] = data.source;
+    return out;
 }
 
 Action setup(CLI::App& app) {
@@ -124,11 +83,11 @@ Action setup(CLI::App& app) {
         say_notes(model.notes);
         const Target target = allowing(find_target(a->target), a->allowed);
         require_linkable(model.graph, target);
-        auto [schedules, rounding] = round_sites(*a, model, target);
+        auto [schedules, kinds, rounding] = round_sites(*a, model, target);
         schedules = with_block_estimates(model.graph, std::move(schedules), target);
         FolderUpdate update(a->out);
         CompiledNetwork n = compile_network({model.graph, model.weights, schedules}, target, update.path(), &session.progress);
-        if (!rounding.is_null()) write_rounded_onnx(model, rounding["of_site"], update.path() / "model.onnx");
+        if (!rounding.is_null()) write_rounded_onnx(model, kinds, update.path() / "model.onnx");
         update.commit();
         n.folder = a->out;
         if (!n.linked)

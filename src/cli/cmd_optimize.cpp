@@ -106,9 +106,7 @@ void print(const nlohmann::json& r, const std::string& out) {
     const char* comma = "";
     for (const auto& [name, count] : sequences) fmt::print("{}{} x{}", comma, name, count), comma = ", ";
     fmt::print("\n");
-    if (r["optimized"].contains("rounding"))
-        fmt::print("\n  rounding:  {}{}\n",
-                   r["optimized"]["rounding"]["allowed"].get<bool>() ? "" : "refused: ", r["optimized"]["rounding"]["why"].get<std::string>());
+    if (r["optimized"].contains("rounding")) fmt::print("\n  rounding:  {}\n", r["optimized"]["rounding"]["why"].get<std::string>());
     if (const auto unproved = r.value("unproved_rules", std::vector<std::string>{}); !unproved.empty())
         fmt::print("\n  rules:     not proved, and used because of --unproved: {}\n", join(unproved, ", "));
     if (r.contains("importance") && r["returned"] != "original") fmt::print("\n  channels:  {}\n", r["importance"]["why"].get<std::string>());

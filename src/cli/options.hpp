@@ -42,7 +42,10 @@ inline void say_notes(const std::vector<std::string>& notes) {
 
 // Options that allow numbers with fewer digits, and say how far that may move outputs.
 inline void add_allow_option(CLI::App& app, std::vector<std::string>& allowed) {
-    app.add_option("--allow", allowed, "allow rounding operands for a matrix unit of the target: " + join(rounding_names(), ", "))->allow_extra_args(false);
+    app.add_option("--allow", allowed,
+                   "allow rounding operands for a matrix unit of the target: " + join(rounding_names(), ", ") +
+                       " (default: float32 everywhere, whatever --rules contain)")
+        ->allow_extra_args(false);
 }
 
 inline void add_rounding_options(CLI::App& app, std::vector<std::string>& allowed, double& most) {

@@ -109,15 +109,17 @@ RunReport Runner::run(const RunOptions& options) {
                 if (it.rules[i].banned) continue;
                 const Applied applied = apply(graph_, rules_[i], matches[i].span(), options.limits.nodes, budget);
                 it.rules[i].applications = applied.effective;
+                report.peak_bytes = std::max(report.peak_bytes, graph_.bytes() + match_bytes);
+                if (matches[i].bytes() >= keep_bytes) {  // here, so that the graph grows into what the matches took
+                    match_bytes -= matches[i].bytes();
+                    matches[i].release();
+                }
                 if (!applied.complete)
                     stop = over().value_or(StopReason::nodes);
                 else
                     states_[i].seen = now, states_[i].unfinished = {};
             }
         }
-        report.peak_bytes = std::max(report.peak_bytes, graph_.bytes() + match_bytes);
-        for (Flat<NodeId>& m : matches)
-            if (m.bytes() >= keep_bytes) m.release();
         it.apply_seconds = since(applying);
         const Clock::time_point rebuilding = Clock::now();
         graph_.set_current_rule(Symbol{});

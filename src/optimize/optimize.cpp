@@ -13,6 +13,7 @@
 #include "base/scratch.hpp"
 #include "optimize/answer/answer.hpp"
 #include "optimize/answer/finalists.hpp"
+#include "optimize/answer/rounding_guard.hpp"
 #include "optimize/run/run.hpp"
 #include "optimize/run/times.hpp"
 #include "optimize/train/train_networks.hpp"
@@ -96,6 +97,8 @@ void require_loss_is_asked(const std::vector<MeasureCondition>& conditions) {
     if (!points_asked(conditions)) throw UsageError(fmt::format("--train calibrates the expected loss, and no condition in {} uses it", to_string(conditions)));
 }
 
+double lost_by(const FoundNetwork& network) { return network.trained ? network.trained->lost : network.judged.loss.points; }
+
 // Says so where the last times do not meet the limit that led the search.
 void say_what_is_missed(const Run& run, const Confirmed& confirmed) {
     const auto &time = confirmed.optimized.time.latency, &whole = confirmed.original.time.latency;
@@ -128,7 +131,13 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
     const ScratchFolder kernels(request.out / ".loopegg-kernels");  // the kernels that tuning compiles, until the networks are made from them
     Times times(request, read.network.graph, target, measurer_options(request, read.network.weights, kernels.path(), progress));
     Run run{request, target, std::move(book), std::move(read), {}, 0, nullptr, times.timing(), KernelPool(kernels.path()), progress};
-    const OracleOptions guard = oracle_options(request, run.read, run.book);
+    OracleOptions guard = oracle_options(request, run.read, run.book);
+    run.loss_budget = points_asked(guard.conditions).value_or(default_points);
+    if (counts_points(run) && run.book.find_phase("networks") && points_asked(guard.conditions)) {
+        const double reserved = log.run("rounding", [&] { return points_of_rounding(run); });
+        guard.conditions = with_points(std::move(guard.conditions), run.loss_budget - reserved);
+        log.done(fmt::format("{:.2f} of {:.2f} points are left to the network", run.loss_budget - reserved, run.loss_budget));
+    }
     const std::unique_ptr<Oracle> oracle = make_oracle(guard);
     run.oracle = oracle.get(), run.conditions = guard.conditions, run.points = points_asked(guard.conditions).value_or(points_unasked);
 
@@ -150,7 +159,8 @@ nlohmann::json optimize(const OptimizeRequest& request, Progress& progress) {
 
     const Confirmed confirmed = log.run("confirm", [&] {
         const Effort layouts{request.tune_seconds * (found.timed.empty() ? 1 : last_layouts_share), request.trials};
-        return confirm(run, {run.read.network, tuning.original}, chosen ? std::optional(TunedNetwork{chosen->network, tuning.chosen}) : std::nullopt, layouts);
+        return confirm(run, {run.read.network, tuning.original},
+                       chosen ? std::optional(TunedNetwork{chosen->network, tuning.chosen, lost_by(*chosen)}) : std::nullopt, layouts);
     });
     log.done(fmt::format("original {}, chosen {}", in_words(confirmed.original.time), in_words(confirmed.optimized.time)));
     say_what_is_missed(run, confirmed);

@@ -42,6 +42,12 @@ std::string how_it_trained(const FinishedRun& run) {
         plural(training.at("runs").get<std::int64_t>(), "training run"));
 }
 
+// What the guard of roundings measured; empty where all numbers are float32.
+std::string how_it_rounds(const FinishedRun& run) {
+    const nlohmann::json whole = run.result.value("optimized", nlohmann::json::object()).value("rounding", nlohmann::json());
+    return whole.is_object() ? "<p>Precision: " + escape_html(whole.value("why", "")) + ".</p>" : "";
+}
+
 std::string what_it_says(const GuardResult& g) {
     if (g.name != "expected-loss" || !g.points) return "scores the whole network";  // other guards predict no accuracy
     return fmt::format("expects the network to lose {:.2f} points of accuracy after training ({:.2f} to {:.2f}), which is a capacity of", *g.points,
@@ -62,6 +68,7 @@ std::string safe(const FinishedRun& run) {
                            what_it_says(g), g.low, g.high, g.seeds ? " over " + plural(g.seeds, "seed") : "", limits) +
                how_it_trained(run);
     }
+    text += how_it_rounds(run);
     return card("safe", "Is it safe?", head + "<div data-chart=\"capacity\"><div class=\"plot\"></div></div>" + text);
 }
 
@@ -182,6 +189,9 @@ std::string inside(const SiteResult& s) {
         fmt::format("<h3>Work</h3><p class=\"term\">{} → {} MACs, {} parameters, output {}; before {}, after {}</p>",
                     human_count(static_cast<double>(s.original_macs)), human_count(static_cast<double>(s.macs)), human_count(static_cast<double>(s.parameters)),
                     human_shape(s.shape), describe(s.original_latency), s.dropped() ? "not computed" : describe(s.latency));
+    if (!s.precision.empty())
+        out += fmt::format("<h3>Precision</h3><p>It multiplies {} numbers{}.</p>", escape_html(s.precision),
+                           s.rounding_alone ? fmt::format("; rounded alone, it moves outputs by {:.2g} of the largest one", *s.rounding_alone) : "");
     if (!s.pseudo_before.empty() || !s.nest_before.empty())
         out += "<h3>Loop nest</h3><div class=\"nests\">" + nest("before", s.pseudo_before, s.nest_before) + nest("after", s.pseudo_after, s.nest_after) +
                (s.pseudo_restoring.empty() ? "" : nest("then, for all channels", s.pseudo_restoring, s.nest_restoring)) + "</div>";
@@ -193,6 +203,7 @@ std::string site_row(const SiteResult& s, std::size_t index) {
     std::string text;
     for (char c : s.name + " " + s.op + " " + s.sequence + " " + join(s.steps, " ")) text += static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
     std::string flags;
+    if (!s.precision.empty() && s.precision != "float32") flags += " <span class=\"chip\">" + escape_html(s.precision) + "</span>";
     if (!s.latency.measured) flags += " <span class=\"chip warn\">estimated</span>";
     if (s.latency.disturbed || s.original_latency.disturbed) flags += " <span class=\"chip warn\">disturbed</span>";
     const std::string work = "<span class=\"phone\">MACs </span>" + human_change(static_cast<double>(s.macs), static_cast<double>(s.original_macs));

@@ -75,6 +75,10 @@ SiteResult site_from_json(const json& j) {
     s.parameters = get<std::int64_t>(j, "parameters", 0);
     s.nest_before = get<std::string>(j, "nest_before", ""), s.nest_after = get<std::string>(j, "nest_after", "");
     s.pseudo_before = get<std::string>(j, "pseudo_before", ""), s.pseudo_after = get<std::string>(j, "pseudo_after", "");
+    if (const auto p = j.find("precision"); p != j.end()) {
+        s.precision = p->at("precision").get<std::string>();
+        if (const auto alone = p->find("largest"); alone != p->end()) s.rounding_alone = alone->is_number() ? alone->get<double>() : INFINITY;
+    }
     if (j.contains("restoring"))
         s.nest_restoring = get<std::string>(j["restoring"], "nest", ""), s.pseudo_restoring = get<std::string>(j["restoring"], "pseudo", "");
     return s;
@@ -166,7 +170,7 @@ void read_result(const json& j, FinishedRun& run) {
     run.configurations = get<std::int64_t>(j, "configurations", 0), run.rejected = get<std::int64_t>(j, "rejected", 0);
     if (j.contains("rules_fired")) run.rules_fired = j["rules_fired"].get<std::map<std::string, std::int64_t>>();
     json seconds = j.value("seconds", json::object());
-    std::vector<std::string> order{"read", "importance", "networks", "tune", "confirm", "targets", "write", "round"};
+    std::vector<std::string> order{"read", "importance", "rounding", "networks", "tune", "confirm", "targets", "write", "round"};
     for (auto& [stage, value] : seconds.items())
         if (stage != "total" && std::find(order.begin(), order.end(), stage) == order.end()) order.push_back(stage);
     for (const std::string& stage : order)

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "backends/network/int8_calibration.hpp"
 #include "backends/network/network.hpp"
 #include "base/atomic_directory.hpp"
 #include "base/error.hpp"
@@ -15,6 +16,7 @@
 #include "graph/weights.hpp"
 #include "optimize/answer/answer.hpp"
 #include "optimize/answer/certificate.hpp"
+#include "optimize/run/rounding_data.hpp"
 
 namespace loopegg {
 namespace fs = std::filesystem;
@@ -56,12 +58,16 @@ void link_the_rest(const fs::path& from, const fs::path& to, const std::vector<f
 
 }  // namespace
 
-json adopt_weights(const fs::path& from, const fs::path& weights_file, const fs::path& to, Progress& progress) {
+json adopt_weights(const fs::path& from, const fs::path& weights_file, const std::string& data, const fs::path& to, Progress& progress) {
     json result = parse_json_file(from / "result.json");
     const Graph graph = load_graph((from / "model.json").string());
-    const Weights weights = read_safetensors(weights_file);
+    Weights weights = read_safetensors(weights_file);
     check_weights(graph, weights, weights_file.string());
     const std::vector<fs::path> compiled = compiled_folders(result);
+    if (has_int8_scales(read_json(read_source(from / compiled[0] / "network.json", 1 << 30)))) {
+        require_data_for_scales(data);
+        weights.merge(int8_scales(graph, weights, rounding_data(data, graph, result.at("seed"), true).calibration));
+    }
     progress.stage("compile");
     for (const fs::path& folder : compiled) {
         recompile(from / folder, graph, weights, to / folder, &progress);

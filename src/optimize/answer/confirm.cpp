@@ -8,7 +8,6 @@
 #include "backends/measure/network_measure.hpp"
 #include "base/atomic_directory.hpp"
 #include "base/error.hpp"
-#include "nest/term/rounding.hpp"
 #include "optimize/answer/rounding_guard.hpp"
 #include "optimize/tune/layouts.hpp"
 #include "optimize/tune/time_networks.hpp"
@@ -27,17 +26,12 @@ Schedules faster_of(const Run& run, const Entrant& network, const Schedules& oth
     return times[1].latency && times[0].latency && times[1].latency->median_ms < times[0].latency->median_ms ? other : network.schedules;
 }
 
-bool refused(const nlohmann::json& rounding) { return !rounding.is_null() && !rounding["allowed"].get<bool>(); }
-
-// The same schedules, but the sites whose schedules round operands get default schedules in float32.
-Schedules unrounded(const Graph& graph, Schedules schedules, Target target) {
-    const std::map<std::string, Term> given = fused_nests(graph, schedules, target);
-    target.allowed.clear();
-    std::erase_if(schedules, [](const auto& s) { return rounds_operands(s.second); });
-    const std::map<std::string, Term> plain = fused_nests(graph, schedules, target);
-    for (const auto& [site, nest] : given)
-        if (rounds_operands(nest)) schedules[site] = plain.at(site);
-    return schedules;
+// The best schedules in float32 that tuning found.
+Schedules wide_schedules(const TunedNetwork& tuned) {
+    Schedules wide;
+    for (const Site& site : tuned.network.sites.all)
+        if (const auto& found = tuned.tuning.best[site.kind].wide) wide[site.name] = *found;
+    return wide;
 }
 
 class Confirmation {
@@ -48,18 +42,17 @@ public:
         const Graph& graph = tuned.network.graph;
         run_.progress.advance(0, fmt::format("trying schedules inside the {} network", folder));
         Entrant e{graph, tuned.network.weights, fastest_in_network(run_, tuned.network, tuned.tuning, trying_folder(run_), kernels_), {}};
-        const Schedules before_layouts = e.schedules;
+        const Precision precision = choose_precision(run_, {graph, e.weights, e.schedules}, tuned.lost, kernels_);
+        const Schedules wide = wide_schedules(tuned);
+        e.schedules = with_precision(precision, graph, e.schedules, wide);
         if (!run_.timing.network) {
             const Layouts layouts = with_layouts(run_, graph, e.schedules, layouts_);
             if (!layouts.note.empty()) run_.progress.note(layouts.note);
-            e.schedules = faster_of(run_, e, layouts.schedules, kernels_);
+            e.schedules = faster_of(run_, e, with_precision(precision, graph, layouts.schedules, wide), kernels_);
+            e.schedules = faster_of(run_, e, with_precision(precision, graph, with_blocks(run_, graph, e.schedules), wide), kernels_);
         }
-        if (!run_.timing.network) e.schedules = faster_of(run_, e, with_blocks(run_, graph, e.schedules), kernels_);
-        e.record.rounding = rounding_evidence(run_, graph, e.weights, e.schedules);
-        if (refused(e.record.rounding)) {
-            run_.progress.note(fmt::format("the {} network keeps float32: {}", folder, e.record.rounding["why"].get<std::string>()));
-            e.schedules = unrounded(graph, before_layouts, run_.target);  // layouts belong to the schedules that they were chosen with
-        }
+        e.record.rounding = rounding_evidence(run_, {graph, e.weights, e.schedules}, precision, kernels_);
+        if (!e.record.rounding.is_null()) run_.progress.note(fmt::format("the {} network: {}", folder, e.record.rounding["why"].get<std::string>()));
         e.record.files = compile_network({graph, e.weights, e.schedules}, run_.target, run_.request.out / folder, &run_.progress, &kernels_);
         e.record.nests = fused_nests(graph, e.schedules, run_.target);
         seal_folder(e.record.files.folder);  // people run this folder by itself, too
@@ -80,6 +73,15 @@ public:
     }
 
 private:
+    // The schedules, but in float32 wherever the precision says so.
+    Schedules with_precision(const Precision& precision, const Graph& graph, const Schedules& schedules, const Schedules& wide) const {
+        if (run_.target.allowed.empty()) return schedules;
+        std::set<std::string> sites;
+        for (const auto& [site, nest] : fused_nests(graph, schedules, run_.target))
+            if (!precision.rounds(site)) sites.insert(site);
+        return in_float32(sites, graph, schedules, run_.target, wide);
+    }
+
     const Run& run_;
     Effort layouts_;
     KernelCache kernels_;

@@ -17,6 +17,7 @@ struct Confirmed {
 struct TunedNetwork {
     const Network& network;
     const Tuning& tuning;
+    double lost = 0;  // points of accuracy that it is expected to lose, or lost in training
 };
 
 // `chosen`: none where no network is better than the original.

@@ -51,6 +51,12 @@ std::vector<std::string> step_lines(const Answer& answer, const std::string& sit
     return lines;
 }
 
+// What numbers the site multiplies, and how far it would move outputs if it alone were rounded.
+json precision_json(const json& rounding, const std::string& site) {
+    const auto found = rounding["of_site"].find(site);
+    return found == rounding["of_site"].end() ? json{{"precision", "float32"}} : *found;
+}
+
 json no_time() { return {{"median_ms", 0.0}, {"iqr_ms", 0.0}, {"n", 0}, {"target", ""}, {"measured", true}, {"disturbed", false}}; }
 
 }  // namespace
@@ -94,12 +100,13 @@ json site_json(const Answer& answer, const Site& was) {
            {"macs", is ? is->macs + (back ? back->macs : 0) : 0},
            {"original_parameters", was.parameters},
            {"parameters", is ? is->parameters + (back ? back->parameters : 0) : 0}};
+    const NetworkRecord& record = answer.confirmed.keep_original ? answer.confirmed.original : answer.confirmed.optimized;
+    if (!record.rounding.is_null()) j["precision"] = precision_json(record.rounding, was.name);
     if (before.nest) j["nest_before"] = to_string(bare(before.nest)), j["pseudo_before"] = pseudo(before.nest);
     if (!is) return j;
     const TunedNest& after = answer.returned_tuning().best[is->kind];
-    const auto& nests = (answer.confirmed.keep_original ? answer.confirmed.original : answer.confirmed.optimized).nests;
-    const auto runs = nests.find(was.name);
-    if (const Term nest = runs != nests.end() ? runs->second : after.nest) j["nest_after"] = to_string(bare(nest)), j["pseudo_after"] = pseudo(nest);
+    const auto runs = record.nests.find(was.name);
+    if (const Term nest = runs != record.nests.end() ? runs->second : after.nest) j["nest_after"] = to_string(bare(nest)), j["pseudo_after"] = pseudo(nest);
     if (back) {
         const TunedNest& t = answer.returned_tuning().best[back->kind];
         j["restoring"] = {{"name", back->name}, {"latency", latency_json(t.best)}, {"nest", to_string(bare(t.nest))}, {"pseudo", pseudo(t.nest)}};

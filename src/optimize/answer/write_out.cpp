@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "backends/network/int8_calibration.hpp"
 #include "base/fault.hpp"
 #include "base/files.hpp"
 #include "base/system_words.hpp"
@@ -87,7 +88,7 @@ std::map<std::string, std::string> about_run(const nlohmann::json& result, const
 
 void write_network(Graph graph, const Weights& weights, const std::map<std::string, std::string>& about, const fs::path& out, Progress& progress) {
     graph.weights_file = "weights.safetensors";
-    write_file(out / graph.weights_file, write_safetensors(weights));
+    write_file(out / graph.weights_file, write_safetensors(without_int8_scales(weights)));  // network.json has the scales
     write_file(out / "model.json", write_model(graph));
     const OnnxFiles onnx = onnx_files(graph, weights, "model.onnx", {about});
     write_onnx(out / "model.onnx", onnx);

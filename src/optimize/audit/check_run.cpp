@@ -9,10 +9,14 @@
 
 #include "backends/kernel/elf_object.hpp"
 #include "backends/measure/network_measure.hpp"
+#include "backends/network/int8_calibration.hpp"
 #include "backends/network/network.hpp"
+#include "backends/network/rounding_error.hpp"
 #include "base/atomic_directory.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/json.hpp"
+#include "base/scratch.hpp"
 #include "base/sexpr.hpp"
 #include "base/text.hpp"
 #include "fisher/oracle.hpp"
@@ -49,6 +53,8 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
+
+constexpr double same_within = 1e-3;  // of the largest value
 
 // A nest, or nests in a row, with the extents of all axes.
 Term completed(const Term& nest) {
@@ -278,7 +284,12 @@ private:
         for (const std::string& text : split(read_file(folder_ / "evidence.jsonl"), '\n')) {
             ++line;
             if (text.empty()) continue;
-            rows_.push_back(json::parse(text));
+            json row = json::parse(text);
+            if (row.value("oracle", "") == "rounding") {
+                rounding(row, line);
+                continue;
+            }
+            rows_.push_back(std::move(row));
             const json& e = rows_.back();
             expect(answers_by_its_figures(e), "evidence.jsonl", "line {}: the verdict is not what its figures say", line);
         }
@@ -302,6 +313,43 @@ private:
         out_.held.push_back(fmt::format("{} verdicts agree with their figures, one of them about the returned network", rows_.size()));
     }
 
+    // What the guard of roundings measured is what result.json says, and within its limits.
+    void rounding(const json& row, std::size_t line) {
+        const json& e = row.at("evidence");
+        std::size_t rounded = 0;
+        for (const auto& [site, r] : e.at("of_site").items()) rounded += r.at("precision") != "float32";
+        expect(rounded == e.at("sites"), "evidence.jsonl", "line {}: it says that {} sites round, and lists {}", line, e.at("sites").get<int>(), rounded);
+        expect(e.at("largest") <= e.at("limit"), "evidence.jsonl", "line {}: rounding moves outputs further than its limit", line);
+        if (e.contains("points"))
+            expect(e.at("points").at("lost") <= e.at("points").at("allowed"), "evidence.jsonl", "line {}: rounding loses more points than are allowed", line);
+        const std::string network = row.at("network");
+        if (network == "original" || result_.at("returned") == network)
+            expect(result_.at(network).value("rounding", json()) == e, "result.json", "its rounding of the {} network is not what evidence.jsonl says",
+                   network);
+    }
+
+    // Outputs as they should be, and how far from them those of other code may be: by the interpreter, which sums in double, and for a network that multiplies
+    // rounded numbers by the same roundings on this machine.
+    std::pair<std::vector<Tensor>, double> wanted_outputs(const std::vector<Tensor>& in) {
+        const json said = result_.at("optimized").value("rounding", json());
+        std::vector<Tensor> wanted;
+        if (said.is_object() && said.at("sites") > 0) {
+            const JsonView network = read_json(read_source(folder_ / "network.json", 1 << 30));
+            Schedules schedules;
+            for (const auto& [site, nest] : network.at("schedules").members()) schedules[site] = parse_term(nest.text());
+            const Schedules here = rounded_here(returned_, schedules, find_target(network.at("target").text()));
+            const ScratchFile name(".rounded");
+            const ScratchFolder folder(name.path());
+            compile_network({returned_, with_int8_scales(weights_, network), here}, find_target("host"), folder.path());
+            return {run_confined(folder.path(), in), std::max(same_within, said.at("largest").get<double>())};
+        }
+        std::map<std::string, Tensor> named;
+        for (std::size_t i = 0; i < in.size(); ++i) named[returned_.inputs[i].name] = in[i];
+        const auto all = interpret(returned_, weights_, named);
+        for (const std::string& output : returned_.outputs) wanted.push_back(all.at(output));
+        return {wanted, same_within};
+    }
+
     // The certificate says what the other files say. Whoever does not trust this program reads it with the one in checker/.
     void certificate() {
         const json is = read("certificate.json"), should = certificate_of(folder_, result_, sequences_, rule_book());
@@ -311,7 +359,7 @@ private:
         if (out_.faults.empty()) out_.held.push_back("the certificate says what the other files say");
     }
 
-    // Runs the compiled network once and compares the result with the interpreter, which sums in double.
+    // Runs the compiled network once.
     void compiled() {
         const NetworkPorts ports = read_ports(folder_);
         std::vector<GraphInput> outputs;
@@ -326,18 +374,17 @@ private:
             return;
         }
         std::vector<Tensor> in;
-        std::map<std::string, Tensor> named;
-        for (const GraphInput& i : returned_.inputs) in.push_back(normal_tensor(i.shape, 7, i.name)), named[i.name] = in.back();
+        for (const GraphInput& i : returned_.inputs) in.push_back(normal_tensor(i.shape, 7, i.name));
         const std::vector<Tensor> got = run_confined(folder_, in);
-        const auto wanted = interpret(returned_, weights_, named);
+        const auto [wanted, within] = wanted_outputs(in);
         double worst = 0;
         for (std::size_t o = 0; o < got.size(); ++o) {
-            const Tensor& w = wanted.at(returned_.outputs[o]);
+            const Tensor& w = wanted.at(o);
             double largest = 1e-3;
             for (float v : w.values) largest = std::max(largest, static_cast<double>(std::abs(v)));
             for (std::size_t i = 0; i < w.values.size(); ++i) {
                 const double apart = std::abs(static_cast<double>(got[o].values[i]) - static_cast<double>(w.values[i])) / largest;
-                if (!(apart <= 1e-3))
+                if (!(apart <= within))
                     return fault("network.so",
                                  fmt::format("element {} of '{}' is {} and should be {}", i, returned_.outputs[o], got[o].values[i], w.values[i]));
                 worst = std::max(worst, apart);

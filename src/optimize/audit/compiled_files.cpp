@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "backends/network/int8_calibration.hpp"
 #include "backends/network/network.hpp"
 #include "backends/target/machine_facts.hpp"
 #include "base/files.hpp"
@@ -57,7 +58,7 @@ FilesCheck check_compiled_files(std::span<const fs::path> folders, const Graph& 
     for (const auto& [site, schedule] : manifest.at("schedules").members()) schedules[site] = parse_term(schedule.text());
     const ScratchFile name(".again");
     const ScratchFolder fresh(name.path());
-    compile_network({graph, weights, schedules}, target, fresh.path(), &progress);
+    compile_network({graph, with_int8_scales(weights, manifest), schedules}, target, fresh.path(), &progress);
     FilesCheck check;
     for (const fs::path& f : folders) {
         std::vector<std::string> wrong = differences(f, fresh.path(), by.same_weights);

@@ -17,6 +17,7 @@
 #include "base/scratch.hpp"
 #include "base/sexpr.hpp"
 #include "fisher/evidence.hpp"
+#include "optimize/run/rounding_data.hpp"
 
 namespace loopegg {
 namespace {
@@ -42,10 +43,7 @@ int allowed_processors() {
 
 void preflight(const OptimizeRequest& request, Progress& progress) {
     const Target target = allowing(find_target(request.target), request.allowed);
-    if (target.allowed.contains("int8"))
-        throw UserError(Diagnostic{"--allow int8: a run measures no scales for the networks that it tries",
-                                   {},
-                                   "'loopegg compile --allow int8 --data FOLDER' measures them for the network that a run returned"});
+    if (target.allowed.contains("int8")) require_data_for_scales(request.data);
     write_scratch(ScratchFile(".try").path(), "space for temporary files");
     LatencyStore(default_store()).counts();
     EvidenceStore(default_evidence()).find({});

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "backends/network/int8_calibration.hpp"
 #include "base/error.hpp"
 #include "base/places.hpp"
 #include "base/text.hpp"
@@ -30,7 +31,17 @@ bool is_for(const RuleSet& set, const std::string& name) {
     return name.empty() || std::none_of(set.tags.begin(), set.tags.end(), classes) || std::find(set.tags.begin(), set.tags.end(), name) != set.tags.end();
 }
 
+void add_scales(const Graph& graph, Weights& weights, const RoundingData& data) {
+    if (!data.calibration.empty()) weights.merge(int8_scales(graph, weights, data.calibration));  // those of the model's file stay
+}
+
 }  // namespace
+
+Weights ReadNetwork::carried_to(const Graph& graph, std::uint64_t seed) const {
+    Weights weights = carry_weights(network.graph, network.weights, graph, seed, importance.worth());
+    add_scales(graph, weights, rounding);
+    return weights;
+}
 
 std::filesystem::path rules_file(const std::string& rules) {
     const bool a_path = rules.find('/') != std::string::npos || rules.ends_with(".rules");
@@ -59,6 +70,11 @@ ReadNetwork read_network(const OptimizeRequest& request) {
     read.network.graph = with_batch(std::move(model.graph), request.batch);
     read.network.weights = std::move(model.weights);
     read.network.sites = sites_of(read.network.graph, request.keep);
+    if (!request.allowed.empty()) {
+        const bool int8 = std::find(request.allowed.begin(), request.allowed.end(), "int8") != request.allowed.end();
+        read.rounding = rounding_data(request.data, read.network.graph, request.seed, int8);
+        add_scales(read.network.graph, read.network.weights, read.rounding);
+    }
     if (!request.trainings.empty()) read.trainings = read_trainings(request.trainings, read.network.graph, rules_file(request.rules));
     return read;
 }

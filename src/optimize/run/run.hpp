@@ -14,6 +14,7 @@
 #include "graph/carry_weights.hpp"
 #include "graph/graph.hpp"
 #include "optimize/run/request.hpp"
+#include "optimize/run/rounding_data.hpp"
 #include "optimize/run/sites.hpp"
 #include "optimize/run/trainings.hpp"
 #include "rules/rule.hpp"
@@ -32,8 +33,9 @@ struct ReadNetwork {
     bool trained = false;  // the model has weights of its own; without them, they are drawn from the seed
     Trainings trainings{};
     Importance importance{};  // which channels stay where a network made from this one is narrower
-    // The weights of a network that was made from this one.
-    Weights carried_to(const Graph& graph, std::uint64_t seed) const { return carry_weights(network.graph, network.weights, graph, seed, importance.worth()); }
+    RoundingData rounding{};  // what the roundings that a user allows are judged on
+    // The weights of a network that was made from this one, with its own scales of int8 numbers where these are allowed.
+    Weights carried_to(const Graph& graph, std::uint64_t seed) const;
 };
 
 // How a run learns how long nests and networks take on its target.
@@ -58,6 +60,7 @@ struct Run {
     KernelPool pool;  // the kernels that tuning compiled
     Progress& progress;
     NetworkTraining* training = nullptr;  // of networks that the search finds; null: none is trained (train/train_networks.hpp)
+    double loss_budget = 0;               // points that the network and its roundings may lose together
 };
 
 // How much work goes into the schedules of a network.

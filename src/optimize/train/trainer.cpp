@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "backends/network/int8_calibration.hpp"
 #include "base/child_process.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
@@ -126,7 +127,7 @@ void Trainer::train(std::span<const TrainingTask> tasks, const std::function<voi
 void write_trainable(const fs::path& folder, Graph graph, const Weights* weights, const Plan& plan) {
     fs::create_directories(folder);
     graph.weights_file = weights ? "weights.safetensors" : "";
-    if (weights) write_file(folder / graph.weights_file, write_safetensors(*weights));
+    if (weights) write_file(folder / graph.weights_file, write_safetensors(without_int8_scales(*weights)));
     write_file(folder / "plan.json", write_plan(plan));
     write_file(folder / "model.json", write_model(graph));
     write_file(folder / "network.py", network_py(graph));

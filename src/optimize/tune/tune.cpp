@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "extract/cost_model.hpp"
+#include "nest/term/rounding.hpp"
 
 namespace loopegg {
 namespace {
@@ -57,6 +58,13 @@ std::vector<Term> next_best(const Search& s) {
             (!second || t.median_ms < second->median_ms))
             second = &t;
     return second ? std::vector{second->nest} : std::vector<Term>{};
+}
+
+std::optional<Term> best_in_float32(const Search& s) {
+    const Trial* best = nullptr;
+    for (const Trial& t : s.trials)
+        if (t.median_ms > 0 && !(t.waits && s.best.latency->measured) && !rounds_operands(t.nest) && (!best || t.median_ms < best->median_ms)) best = &t;
+    return best ? std::optional(best->nest) : std::nullopt;
 }
 
 class Tuner {
@@ -228,7 +236,8 @@ std::vector<TunedNest> tune(std::span<const Term> nests, Measurer& measurer, con
     std::vector<TunedNest> out;
     for (const Term& nest : nests) {
         const Search& s = searches[index.at(nest)];
-        out.push_back({s.best.latency ? s.best_nest : nest, s.best, static_cast<int>(s.trials.size()), s.failed, next_best(s), s.after_round});
+        out.push_back(
+            {s.best.latency ? s.best_nest : nest, s.best, static_cast<int>(s.trials.size()), s.failed, next_best(s), best_in_float32(s), s.after_round});
     }
     return out;
 }

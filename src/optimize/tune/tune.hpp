@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -41,6 +42,7 @@ struct TunedNest {
     Measured best;  // or the reason why there is no latency; an estimate only where no schedule was measured
     int tried = 0, failed = 0;
     std::vector<Term> also;             // the next best, by the same measurements; may be empty
+    std::optional<Term> wide{};         // the best of those that do not round operands
     std::vector<double> after_round{};  // the best time so far, at the end of each round that the nest took part in, in milliseconds
 };
 

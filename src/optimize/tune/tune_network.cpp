@@ -5,6 +5,7 @@
 
 #include "backends/target/target_rules.hpp"
 #include "base/error.hpp"
+#include "nest/term/rounding.hpp"
 #include "nest/term/value.hpp"
 #include "optimize/run/times.hpp"
 #include "optimize/tune/algorithms.hpp"
@@ -119,6 +120,7 @@ void offer_row(TunedNest& t, const NestRow& row, const std::vector<TunedNest>& t
     }
     if (t.best.latency) t.also = {t.nest};
     t.nest = value, t.best = time;
+    if (!rounds_operands(value)) t.wide = value;
 }
 
 // What is tuned together: first the nest of each kind, then the nests of rows.
@@ -148,6 +150,20 @@ ToTune nests_to_tune(const Run& run, const std::vector<Running>& running, const 
     return all;
 }
 
+// The schedules, with one in float32 in every third place at least, because a site that rounding moves too far keeps float32.
+std::vector<Term> with_float32_among(const std::vector<Term>& schedules, const std::vector<Term>& wide) {
+    constexpr std::size_t share = 3;
+    std::vector<Term> all;
+    std::size_t next = 0, wides = 0;
+    const auto add = [&](const Term& t) { all.push_back(t), wides += !rounds_operands(t); };
+    for (const Term& t : schedules) {
+        while (next < wide.size() && std::find(all.begin(), all.end(), wide[next]) != all.end()) ++next;
+        if (next < wide.size() && wides < (all.size() + 1) / share) add(wide[next++]);
+        if (std::find(all.begin(), all.end(), t) == all.end()) add(t);
+    }
+    return all;
+}
+
 }  // namespace
 
 TuneOptions tune_options(const Run& run, const Effort& effort) {
@@ -161,6 +177,13 @@ TuneOptions tune_options(const Run& run, const Effort& effort) {
     const std::size_t most = target.gpu() ? 2 * static_cast<std::size_t>(options.trials) : max_starts;
     options.starts = [rules, most](const Term& nest) { return rules->schedules(nest, most); };
     options.prepare = [rules, most](std::span<const Term> nests) { rules->prepare(nests, most); };
+    if (!target.gpu() && !target.allowed.empty()) {
+        Target in_float32 = target;
+        in_float32.allowed.clear();
+        options.starts = [rules, plain = schedule_rules(in_float32), most](const Term& nest) {
+            return with_float32_among(rules->schedules(nest, most), plain->schedules(nest, most));
+        };
+    }
     options.wait_for_times = target.gpu() && target.reach == Reach::bundle;
     if (!target.gpu() && rules->varies())
         options.neighbours = [rules](const Term& nest, std::uint64_t seed) {

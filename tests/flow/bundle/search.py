@@ -171,13 +171,15 @@ def rounding_is_off_unless_it_is_allowed_and_gains_something():
     assert done.returncode == 1 and "known are bf16, int8, tf32" in done.stderr, done.stderr
 
 
-def rounding_is_measured_told_and_refused_beyond_its_limit():
+def rounding_is_measured_told_and_left_out_beyond_its_limit():
     for limit, allowed in [("0.01", True), ("0", False)]:
         done = subprocess.run(tensor_words("limit" + limit, "--max-rounding-error", limit), capture_output=True, text=True, env=environment("rounded"), timeout=600)
         assert done.returncode == 0, done.stderr
         original = json.loads(done.stdout)["original"]
         rounding = original["rounding"]
-        assert rounding["allowed"] is allowed and rounding["sites"] > 0 and 0 < rounding["mean"] <= rounding["largest"] < 0.01 and rounding["outputs"] == 32, rounding
+        assert (rounding["sites"] > 0) is allowed and rounding["sites"] + rounding["kept_in_float32"] == len(rounding["of_site"]) > 0, rounding
+        assert not allowed or 0 < rounding["mean"] <= rounding["largest"] < 0.01 and rounding["outputs"] == 32, rounding
+        assert all(site["precision"] == ("tf32" if allowed else "float32") and site["largest"] > 0 for site in rounding["of_site"].values()), rounding
         folder = pathlib.Path(FOLDER.name, "limit" + limit)
         assert any("mma.sync" in f.read_text() for f in (folder / "original").glob("*.cu")) is allowed
         lines = [json.loads(line) for line in (folder / "evidence.jsonl").read_text().splitlines()]
@@ -187,4 +189,4 @@ def rounding_is_measured_told_and_refused_beyond_its_limit():
 run_cases([without_a_device_the_answer_is_an_estimate_and_says_so, a_round_that_is_out_is_waited_for, results_that_no_runner_writes_are_refused_and_leave_nothing,
            the_same_command_goes_on_from_the_results, a_runner_makes_all_rounds_in_one_go, a_search_that_is_killed_between_rounds_loses_nothing,
            rounds_of_another_network_are_not_taken_for_these, a_runner_is_for_targets_that_have_rounds,
-           rounding_is_off_unless_it_is_allowed_and_gains_something, rounding_is_measured_told_and_refused_beyond_its_limit], "search: ")
+           rounding_is_off_unless_it_is_allowed_and_gains_something, rounding_is_measured_told_and_left_out_beyond_its_limit], "search: ")

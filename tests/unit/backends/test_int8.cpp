@@ -6,6 +6,8 @@
 
 #include "backends/network/int8_calibration.hpp"
 #include "backends/network/rounding_error.hpp"
+#include "backends/target/target_rules.hpp"
+#include "base/json.hpp"
 #include "base/scratch.hpp"
 #include "graph/builder.hpp"
 #include "graph/load.hpp"
@@ -87,26 +89,83 @@ TEST_CASE("a network in int8 gives nearly the outputs of float32", "[flow]") {
     const Weights weights = calibrated(model);
     CHECK(weights.at(int8_scales_name("first")).values[1] == 128);
     CHECK(weights.at(int8_scales_name("second")).values[1] == 0);
-    const RoundingError e = rounding_error(model.graph, weights, {}, with_dots(), images(model.graph, 1));
+    KernelCache kernels;
+    const RoundingError e = rounding_error({model.graph, weights, {}}, with_dots(), {images(model.graph, 1)}, kernels);
     CHECK(e.sites == 2);
     CHECK(e.largest > 0);
     CHECK(e.largest < 0.05);
 }
 
-TEST_CASE("as many sites are rounded as the limit allows, and the least sensitive ones", "[flow]") {
+TEST_CASE("as many sites are rounded as the limits allow, and the least sensitive ones", "[flow]") {
     Model model = two_convolutions();
     const Weights weights = calibrated(model);
-    const auto inputs = images(model.graph, 1);
-    const RoundedSites all = round_within(1, model.graph, weights, with_dots(), inputs), none = round_within(0, model.graph, weights, with_dots(), inputs);
-    CHECK(all.kinds == std::map<std::string, std::string>{{"first", "int8"}, {"second", "int8"}});
-    CHECK(all.kept.empty());
-    CHECK(none.kinds.empty());
-    CHECK(none.kept.size() == 2);
+    JudgedInputs judged{images(model.graph, 1)};
+    KernelCache kernels;
+    const auto within = [&](const RoundingLimits& limits) { return round_within(limits, {model.graph, weights, {}}, with_dots(), judged, kernels); };
+    const RoundedSites all = within({1, {}}), none = within({0, {}});
+    CHECK(all.error.sites == 2);
+    CHECK(all.wide().empty());
+    CHECK(none.wide() == std::set<std::string>{"first", "second"});
     CHECK(none.error.largest == 0);
-    const RoundedSites some = round_within(all.error.largest * 0.999, model.graph, weights, with_dots(), inputs);
-    CHECK(some.kept.size() >= 1);
+    CHECK(none.all.largest == all.error.largest);
+    for (const RoundedSites& of : {all, none})
+        for (const auto& [site, r] : of.sites) {
+            CHECK(r.kind == "int8");
+            CHECK(r.alone > 0);
+        }
+    const RoundedSites some = within({all.error.largest * 0.999, {}});
+    REQUIRE_FALSE(some.wide().empty());
     CHECK(some.error.largest < all.error.largest);
-    for (const auto& [site, nest] : some.kept) CHECK_FALSE(rounds_operands(nest));
+    const Schedules mixed = in_float32(some.wide(), model.graph, {}, with_dots());
+    for (const auto& [site, nest] : mixed) CHECK(rounds_operands(nest) == !some.wide().contains(site));
+    CHECK(mixed.size() == 2);
+    CHECK(rounding_error({model.graph, weights, mixed}, with_dots(), judged, kernels).largest == some.error.largest);
+    // Points: with labels, answers that were right and are wrong; without, all that change.
+    const std::size_t outputs = static_cast<std::size_t>(all.error.outputs);
+    judged.labels.assign(outputs, 31);
+    const RoundingError labelled = within({1, {}}).error;
+    CHECK(labelled.lost + labelled.won <= labelled.outputs - labelled.same_answer);
+    CHECK(all.error.lost == all.error.outputs - all.error.same_answer);
+    CHECK(all.error.won == 0);
+    CHECK(all.error.points() == Approx(100.0 * all.error.lost / static_cast<double>(outputs)));
+    CHECK(all.error.uncertainty() > 0);
+    judged.labels.clear();
+    CHECK(within({1, all.error.points()}).wide().empty());
+    if (all.error.lost > 0) CHECK(within({1, all.error.points() * 0.99}).error.points() < all.error.points());
+}
+
+TEST_CASE("scales are of data with a range of finite numbers, and network.json keeps them for other weights", "[errors]") {
+    Model model = two_convolutions();
+    auto same = images(model.graph, 100);
+    for (auto& one : same) std::fill(one[0].values.begin(), one[0].values.end(), 0.5f);
+    CHECK_THROWS_WITH(int8_scales(model.graph, model.weights, same), Catch::Contains("'x' is 0.5 throughout the data"));
+    auto broken = images(model.graph, 100);
+    broken[1][0].values[7] = std::numeric_limits<float>::quiet_NaN();
+    CHECK_THROWS_WITH(int8_scales(model.graph, model.weights, broken), Catch::Contains("'x' has values that are not finite"));
+    Weights dead = model.weights;
+    for (float& w : dead.at("first.weight").values) w = 0;
+    CHECK_THROWS_WITH(int8_scales(model.graph, dead, images(model.graph, 100)), Catch::Contains("'positive' is 0 throughout the data"));
+
+    const Weights weights = calibrated(model);
+    const JsonView kept = read_json(make_source("network.json", nlohmann::json{{"int8", int8_scales_json(weights)}}.dump()));
+    CHECK(has_int8_scales(kept));
+    CHECK_FALSE(without_int8_scales(weights).contains(int8_scales_name("first")));
+    const Weights again = with_int8_scales(without_int8_scales(weights), kept);
+    for (const char* site : {"first", "second"}) CHECK(again.at(int8_scales_name(site)).values == weights.at(int8_scales_name(site)).values);
+    const JsonView cut = read_json(make_source("network.json", R"({"int8": {"first": [0.5]}})"));
+    CHECK_THROWS_WITH(with_int8_scales(model.weights, cut), Catch::Contains("network.json:1:") && Catch::Contains("the scale and the zero"));
+}
+
+TEST_CASE("sums that may need more than 32 bits are refused", "[errors]") {
+    GraphBuilder b("long");
+    Model model;
+    model.graph = b.finish({b.linear("fc", b.input("x", {16, 81920}), 16)});
+    Schedules schedules;
+    for (const Term& t : schedule_rules(with_dots())->schedules(fused_nests(model.graph, {}, find_target("host")).at("fc"), 96))
+        if (rounds_operands(t)) schedules.try_emplace("fc", t);
+    REQUIRE(schedules.contains("fc"));
+    CHECK_THROWS_WITH(compile_nest(schedules.at("fc"), with_dots(), "k"),
+                      Catch::Contains("a sum of 81920 products of int8 numbers may need more than 32 bits"));
 }
 
 // Two convolutions as a quantized file has them: inputs and weights are rounded, and the scales are known.
@@ -157,6 +216,14 @@ TEST_CASE("int8 sites without scales, with wrong ones, or with weights that are 
     wrong = calibrated(model);
     wrong.at(int8_scales_name("first")).values[1] = 300;
     CHECK_THROWS_WITH(compile(model, wrong), Catch::Contains("expected a scale above 0 and a zero from 0 to 255"));
+    for (const std::size_t channels : {31u, 33u}) {
+        wrong = calibrated(model);
+        wrong.at(int8_scales_name("first")).values.resize(2 + channels, 1.0f);
+        CHECK_THROWS_WITH(compile(model, wrong), Catch::Contains("site 'first': the ") && Catch::Contains("are not 32 numbers above 0"));
+    }
+    wrong = calibrated(model);
+    wrong.at(int8_scales_name("first")).values.resize(2 + 32, 0.0f);
+    CHECK_THROWS_WITH(compile(model, wrong), Catch::Contains("are not 32 numbers above 0"));
     wrong = calibrated(model);
     wrong.at("first.weight").values[5] = std::numeric_limits<float>::quiet_NaN();
     CHECK_THROWS_WITH(compile(model, wrong), Catch::Contains("site 'first' has weights that are not finite"));

@@ -158,10 +158,11 @@ TEST_CASE("how far rounding moves a network's outputs is measured", "[flow]") {
     const ScratchFile file(".json");
     write_scratch(file.path(), wide.dump());
     const Model model = load_model(file.path().string(), 1);
-    std::vector<std::vector<Tensor>> inputs;
-    for (std::uint64_t seed = 0; seed < 3; ++seed) inputs.push_back({normal_tensor(model.graph.inputs[0].shape, seed, model.graph.inputs[0].name)});
-    CHECK(rounding_error(model.graph, model.weights, {}, find_target("h200"), inputs).sites == 0);
-    const RoundingError e = rounding_error(model.graph, model.weights, {}, tensor_target(), inputs);
+    JudgedInputs judged;
+    for (std::uint64_t seed = 0; seed < 3; ++seed) judged.inputs.push_back({normal_tensor(model.graph.inputs[0].shape, seed, model.graph.inputs[0].name)});
+    KernelCache kernels;
+    CHECK(rounding_error({model.graph, model.weights, {}}, find_target("h200"), judged, kernels).sites == 0);
+    const RoundingError e = rounding_error({model.graph, model.weights, {}}, tensor_target(), judged, kernels);
     CHECK(e.sites > 0);
     CHECK(e.largest > 0);
     CHECK(e.largest < 0.01);

@@ -7,6 +7,7 @@
 
 #include "backends/lower/default_schedule.hpp"
 #include "backends/network/network.hpp"
+#include "backends/network/rounding_error.hpp"
 #include "backends/target/target_rules.hpp"
 #include "base/error.hpp"
 #include "base/places.hpp"
@@ -15,6 +16,7 @@
 #include "graph/interpreter.hpp"
 #include "graph/weights.hpp"
 #include "nest/term/grammar.hpp"
+#include "nest/term/rounding.hpp"
 #include "nest/term/statement.hpp"
 #include "nest/term/value.hpp"
 #include "optimize/tune/algorithms.hpp"
@@ -232,6 +234,38 @@ TEST_CASE("on the i7 and the Cortex-A57 values lie in blocks, too, and the netwo
         const std::vector<float> got = run_for(target, folder.path(), x);
         REQUIRE(got.size() == want.size());
         for (std::size_t i = 0; i < want.size(); ++i) CHECK(got[i] == Approx(want[i]).margin(1e-4));
+    }
+}
+
+TEST_CASE("sites that keep float32 keep the layouts of their values", "[unit][optimize]") {
+    const Graph graph = mobile_block();
+    OptimizeRequest request;
+    request.trials = 2;
+    PaperMachine machine([](const Term& nest) { return gains_by_blocks(nest) * (rounds_operands(nest) ? 0.5 : 1); });
+    ReadNetwork read;
+    read.network.graph = graph;
+    TestRun test(request, std::move(read), machine);
+    Target& target = test.run.target;
+    target.machine.units = {{"plain", "bf16", 16, 16, 32, 2, 8, 16, 52, 8}};
+    target.allowed = {"bf16"};
+    const Schedules plain = fused_nests(graph, {}, find_target("host"));
+    const Schedules schedules = with_layouts(test.run, graph, {}, {request.tune_seconds, request.trials}).schedules;
+    const auto nests = [&](const Schedules& all) { return fused_nests(graph, all, target); };
+    const std::map<std::string, Term> before = nests(schedules);
+    std::set<std::string> rounded;
+    for (const auto& [site, nest] : before)
+        if (rounds_operands(nest)) rounded.insert(site);
+    REQUIRE(rounded.size() > 1);
+    CHECK(std::any_of(rounded.begin(), rounded.end(), [&](const std::string& site) { return blocked(before.at(site)).output; }));
+    for (const std::set<std::string>& wide : {rounded, std::set<std::string>{*rounded.begin()}}) {
+        const Schedules mixed = in_float32(wide, graph, schedules, target, plain);
+        for (const auto& [site, nest] : nests(mixed)) {
+            CAPTURE(site);
+            CHECK(rounds_operands(nest) == (rounded.contains(site) && !wide.contains(site)));
+            CHECK(blocked(nest).input == blocked(before.at(site)).input);
+            CHECK(blocked(nest).output == blocked(before.at(site)).output);
+        }
+        if (wide == rounded) check_against_interpreter(graph, mixed);
     }
 }
 
