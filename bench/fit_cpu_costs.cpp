@@ -70,7 +70,7 @@ double best_time(const Nest& nest) {
 }
 
 // How much longer than the best the cheapest schedule takes.
-double first_beside_best(const Nest& nest, const VectorMachine& machine, const CpuCosts& costs) {
+double first_over_best(const Nest& nest, const VectorMachine& machine, const CpuCosts& costs) {
     const auto cheaper = [&](const Schedule& a, const Schedule& b) { return cost(a, machine, costs) < cost(b, machine, costs); };
     return std::min_element(nest.begin(), nest.end(), cheaper)->ms / best_time(nest);
 }
@@ -138,22 +138,22 @@ int main(int argc, char** argv) {
     }
     std::vector<const Network*> all;
     for (const Network& n : networks) all.push_back(&n);
-    const auto told = [&](const Network& n, const CpuCosts& costs) {
+    const auto ratio_with = [&](const Network& n, const CpuCosts& costs) {
         const Network* one[] = {&n};
-        return mean_over(one, [&](const Nest& nest) { return first_beside_best(nest, machine, costs); });
+        return mean_over(one, [&](const Nest& nest) { return first_over_best(nest, machine, costs); });
     };
     for (const Network& n : networks) {
         std::vector<const Network*> others;
         for (const Network* o : all)
             if (o != &n) others.push_back(o);
         const std::string left_out =
-            others.empty() ? "" : fmt::format(", by costs fitted to the other networks {:.3f}", told(n, fit(others, machine, shipped)));
-        fmt::print("{}: {} nests; the first relative to the best with the shipped costs {:.3f}{}\n", n.file, n.nests.size(), told(n, shipped), left_out);
+            others.empty() ? "" : fmt::format(", by costs fitted to the other networks {:.3f}", ratio_with(n, fit(others, machine, shipped)));
+        fmt::print("{}: {} nests; the first relative to the best with the shipped costs {:.3f}{}\n", n.file, n.nests.size(), ratio_with(n, shipped), left_out);
         std::fflush(stdout);
     }
     if (networks.empty()) return 2;
     const CpuCosts fitted = fit(all, machine, shipped);
-    for (const Network& n : networks) fmt::print("{}: by costs fitted to all networks {:.3f}\n", n.file, told(n, fitted));
+    for (const Network& n : networks) fmt::print("{}: by costs fitted to all networks {:.3f}\n", n.file, ratio_with(n, fitted));
     for (const CpuCost& c : all_cpu_costs())
         fmt::print("    .{} = {:.4g},{}\n", c.name, fitted.*c.value, fitted.*c.value == shipped.*c.value ? "" : "  // fitted");
 }

@@ -72,7 +72,7 @@ public:
           model_(vector_machine(target).lanes),
           costs_(original, loss_, [this](const Node& node, const Term&) { return model_.site_ms(node); }),
           network_(original, book_, {}) {
-        teach();
+        calibrate();
         network_.grow();
         front_.emplace(network_, loss_, costs_);
     }
@@ -151,7 +151,7 @@ private:
             if (const Term nest = channels_first(node); seen_.insert(nest).second) model_.learn(alone, {{node.name, estimate(nest)}});
     }
 
-    void teach() {
+    void calibrate() {
         for (const NetLayer& layer : layers_of(network_.term())) {
             learn(layer, layer.nest);
             const Statement s = statement_of(nest_parts(layer.nest).statement);

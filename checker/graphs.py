@@ -106,7 +106,7 @@ def reshaped(node, into):
         out[places[0]] = total * out[places[0]] // whole
         node.attrs["shape"] = [out[i] if i in places and d > 1 else d for i, d in enumerate(shape)]
     if math.prod(out) != total:
-        raise NotCovered(f"which extent of '{node.name}' follows from {into} cannot be told")
+        raise NotCovered(f"which extent of '{node.name}' follows from {into} cannot be determined")
     return out
 
 def joined(node, shapes):

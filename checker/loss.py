@@ -6,7 +6,7 @@ from graphs import SLIDING
 
 # The coefficients of the formula, and the values at which its parts are cut off.
 SPARE, WORK, DEPTH, WIDTHS, MIXING, VIEW, UNREAD = 0.36, 0.610, 0.511, 0.222, 0.759, 5.313, 0.061
-TAUGHT, RELATIVE_ERROR, LABEL_ERROR, UNLIKE = 3000, 0.41, 0.41, 2
+TRAINABLE, RELATIVE_ERROR, LABEL_ERROR, UNLIKE = 3000, 0.41, 0.41, 2
 LEAST_WORK, MOST_WORK, LEAST_SHARE, LEAST_DEPTH, LEAST_SPREAD, SUFFICIENT_SPREAD = 0.0879, 1.549, 1 / 64, 1 / 3, 0.5, 0.2
 FORMULAS = {"expected-loss": lambda a, b: expected_loss(a, b)["points"], "params": lambda a, b: b.params / a.params, "macs": lambda a, b: b.macs / a.macs}
 
@@ -54,7 +54,7 @@ class Measured:
         return -sum(map(math.log, read.values()))
 
 def useful(stage, places):
-    return stage.macs / (1 + stage.weights / (TAUGHT * places * places))
+    return stage.macs / (1 + stage.weights / (TRAINABLE * places * places))
 
 def expected_loss(original, variant):
     """{"points", "low", "high"} of a variant, both as Measured."""

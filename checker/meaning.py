@@ -114,7 +114,7 @@ class Meaning:
 
     def walk_join(self, net, into, limit):
         join, name = net.parts[0], node_named(net.parts[0].parts[0])
-        require(join.op == "add" or (join.op == "concat" and limit is None), f"which channels of '{name}' are written cannot be told")
+        require(join.op == "add" or (join.op == "concat" and limit is None), f"which channels of '{name}' are written cannot be determined")
         values = self.operands(net, join, into, limit)
         require(values, f"nothing is left of '{name}'")
         known = [count for _, count in values if count is not None]

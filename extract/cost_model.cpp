@@ -50,7 +50,7 @@ void CostModel::add(std::vector<float> features, double speed) {
 }
 
 void CostModel::fit() {
-    if (impl_->rows.size() < 8) return;  // fewer rows teach nothing
+    if (impl_->rows.size() < 8) return;  // fewer rows determine nothing
     Matrix data(impl_->rows);
     check(XGDMatrixSetFloatInfo(data.handle, "label", impl_->speeds.data(), impl_->speeds.size()));
     if (impl_->booster) XGBoosterFree(impl_->booster);

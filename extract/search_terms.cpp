@@ -173,7 +173,7 @@ private:
     void vary(const DerivationPtr& part, const Rebuild& rebuild) {
         const ClassIndex c = egraph_.nodes[part->node].eclass;
         for (NodeIndex n : egraph_.classes[c].nodes)
-            if (n != part->node && finite(n) && left() > 0) propose(rebuild(beside(part, n)));
+            if (n != part->node && finite(n) && left() > 0) propose(rebuild(sibling(part, n)));
         for (std::size_t i = 0; i < part->children.size() && left() > 0; ++i) {
             const std::function<DerivationPtr(const DerivationPtr&)> around = [&, i](const DerivationPtr& child) {
                 std::vector<DerivationPtr> children = part->children;
@@ -185,7 +185,7 @@ private:
     }
 
     // A derivation by another node of the same class, with the parts of this derivation where both nodes need the same classes.
-    DerivationPtr beside(const DerivationPtr& part, NodeIndex n) const {
+    DerivationPtr sibling(const DerivationPtr& part, NodeIndex n) const {
         std::vector<DerivationPtr> children;
         for (ClassIndex c : egraph_.nodes[n].children) {
             const auto same =

@@ -13,7 +13,7 @@ constexpr double scale = 0.374, work_slope = 0.677, sites_slope = 2.743, bend = 
 constexpr double work_steepness = 2.771, sites_steepness = 7.530;  // how fast likeness falls with the squared difference of the logarithms
 constexpr double training_error = 0.249;                           // points: the standard deviation of one training
 constexpr double least_error = 0.05;                               // points: what no number of training runs removes
-// Where smaller networks train better than their original, training runs would teach that less work is better still, and a search would follow. So a network is
+// Where smaller networks train better than their original, training runs would imply that less work is better still, and a search would follow. So a network is
 // always expected to lose this share of the guard's own expectation, and networks of which nothing else is known are ordered by the guard.
 constexpr double least_of_guess = 0.1;
 constexpr double ninety_percent = 1.645;  // standard deviations on either side hold nine of ten
@@ -55,15 +55,15 @@ CalibratedLoss::CalibratedLoss(MeasureInput original, std::vector<TrainedNetwork
     Hasher key;
     std::vector<double> errors;
     for (const TrainedNetwork& t : trained_) {
-        taught_.push_back(describe(t.size));
-        errors.push_back(t.lost - taught_.back().guess);
-        key.add(taught_.back().guess).add(t.lost).add(t.seeds);
-        for (const StageLeft& s : taught_.back().stages) key.add(s.log_work).add(s.log_sites);
+        fitted_.push_back(describe(t.size));
+        errors.push_back(t.lost - fitted_.back().guess);
+        key.add(fitted_.back().guess).add(t.lost).add(t.seeds);
+        for (const StageLeft& s : fitted_.back().stages) key.add(s.log_work).add(s.log_sites);
     }
     key_ = key.add(original_seeds).finish();
     const double shared = squared(training_error) / original_seeds;
-    for (std::size_t i = 0; i < taught_.size(); ++i) {  // Cholesky's decomposition, row by row
-        std::vector<double> row = covariances(taught_[i]);
+    for (std::size_t i = 0; i < fitted_.size(); ++i) {  // Cholesky's decomposition, row by row
+        std::vector<double> row = covariances(fitted_[i]);
         row.resize(i + 1);
         for (double& c : row) c += shared;
         row[i] += squared(training_error) / trained_[i].seeds + squared(least_error);
@@ -88,7 +88,7 @@ CalibratedLoss::Described CalibratedLoss::describe(const MeasureInput& variant) 
 
 std::vector<double> CalibratedLoss::covariances(const Described& network) const {
     std::vector<double> out;
-    for (const Described& t : taught_) out.push_back(covariance(network.guess, network.stages, t.guess, t.stages));
+    for (const Described& t : fitted_) out.push_back(covariance(network.guess, network.stages, t.guess, t.stages));
     return out;
 }
 

@@ -1,4 +1,4 @@
-// What training runs of some networks teach about the loss of others that were made from the same original.
+// The expected loss of networks, calibrated on training runs of other networks that were made from the same original.
 //
 // The loss of a network is what the guard expects, g, and a correction. The correction is learned from networks that were trained. It is a Gaussian
 // process, and its covariance for two networks is
@@ -28,7 +28,7 @@ struct TrainedNetwork {
 // What is believed of the loss that a network shows on average over its training runs.
 struct LossBelief {
     double points = 0;     // expected
-    double deviation = 0;  // standard deviation: what more training runs could teach
+    double deviation = 0;  // standard deviation: what more training runs could reduce
 };
 
 class CalibratedLoss {
@@ -39,8 +39,8 @@ public:
     ExpectedLoss loss(const MeasureInput& variant) const;
     LossBelief belief(const MeasureInput& variant) const;
     CalibratedLoss with(TrainedNetwork another) const;  // what would be known if that network had been trained as well
-    std::size_t networks() const { return taught_.size(); }
-    Hash128 key() const { return key_; }  // of what was taught
+    std::size_t networks() const { return fitted_.size(); }
+    Hash128 key() const { return key_; }  // of the training runs
 
 private:
     struct Described {
@@ -48,13 +48,13 @@ private:
         std::vector<StageLeft> stages;
     };
     Described describe(const MeasureInput& variant) const;
-    std::vector<double> covariances(const Described& network) const;  // with each network that was taught
+    std::vector<double> covariances(const Described& network) const;  // with each network of the fit
 
     MeasureInput original_;
     std::vector<TrainedNetwork> trained_;
     int original_seeds_;
-    std::vector<Described> taught_;
-    std::vector<std::vector<double>> root_;  // of the covariance of what was taught: a lower triangle, by rows
+    std::vector<Described> fitted_;
+    std::vector<std::vector<double>> root_;  // of the covariance of the fitted networks: a lower triangle, by rows
     std::vector<double> solved_;             // that covariance, solved for the errors of the guard
     Hash128 key_;
 };

@@ -13,9 +13,9 @@ namespace {
 // Fitted by 'python3 experiments/accuracy/fit.py' to the 16-epoch training runs of experiments/accuracy/labels.jsonl.
 constexpr double spare = 0.36, work_weight = 0.610, depth_weight = 0.511, widths_weight = 0.222, mixing_weight = 0.759, view_weight = 5.313,
                  unread_weight = 0.061;
-// How many parameters each pair of places of a stage can teach, with 50,000 images to train on. fit.py does not fit this number: a third as many predict
+// How many parameters each pair of places of a stage can train, with 50,000 images to train on. fit.py does not fit this number: a third as many predict
 // nearly as well (experiments/accuracy/README.md). The number of places without its square predicts a little worse.
-constexpr double taught = 3000;
+constexpr double trainable = 3000;
 // Half of the interval in which 90% of the trained networks of a base network are that was left out of the fit. One part is relative to the loss. The other
 // part is in every label, because a network trained twice does not reach the same accuracy twice.
 constexpr double relative_error = 0.41, label_error = 0.41;
@@ -29,7 +29,7 @@ constexpr double min_depth = 1.0 / 3;      // the least share of a stage's sites
 constexpr double least_spread = 0.5;       // pixels: an output of a single pixel
 constexpr double sufficient_spread = 0.2;  // as a share of the image's side: the labels show no loss above this spread
 
-double useful(const StageWork& work, double places) { return work.macs / (1 + work.weights / (taught * places * places)); }
+double useful(const StageWork& work, double places) { return work.macs / (1 + work.weights / (trainable * places * places)); }
 double log_mixing(const StageWork& work) { return std::log(work.macs / work.dense_macs); }
 
 // A stage of which less is left counts as if so much were left.

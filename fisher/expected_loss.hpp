@@ -4,8 +4,8 @@
 //                                 + view_weight * V + unread_weight * U)
 //   M   the original's multiply-accumulates, within the range of the labels. A small network has less to spare than a large one.
 //   G   -log of the share of useful work that a stage keeps (a stage is all sites whose outputs have the same number of pixels), as the mean over
-//       stages, each weighted by its part of the original's useful work. The work of a stage is useful as far as its places can teach its parameters:
-//       m / (1 + w / (taught * places^2)). So a stage of many parameters on few pixels, such as the last one of a ResNet, may lose most of its parameters
+//       stages, each weighted by its part of the original's useful work. The work of a stage is useful as far as its places can train its parameters:
+//       m / (1 + w / (trainable * places^2)). So a stage of many parameters on few pixels, such as the last one of a ResNet, may lose most of its parameters
 //       at a small loss of accuracy.
 //   D   the square of -log of the share of its sites that a stage keeps, a third at least, as the same mean. At equal work, some depth and some width
 //       cost less than much of either.

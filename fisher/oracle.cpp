@@ -53,13 +53,13 @@ public:
         if (options_.batch < 1) throw UserError("--batch: expected at least 1 image, because an empty batch scores nothing");
         for (const MeasureCondition& c : options_.conditions)
             if (!std::isfinite(c.threshold)) throw UsageError(fmt::format("the threshold of {} must be a finite number", c.measure));
-        if (options_.taught) require_taught_is_asked();
+        if (options_.calibration) require_loss_condition();
     }
 
-    void teach(std::shared_ptr<const CalibratedLoss> taught) override {
-        options_.taught = std::move(taught);
-        if (options_.taught) require_taught_is_asked();
-        base_key_ = key_with_taught();
+    void calibrate(std::shared_ptr<const CalibratedLoss> calibration) override {
+        options_.calibration = std::move(calibration);
+        if (options_.calibration) require_loss_condition();
+        base_key_ = key_with_calibration();
         asked_.clear(), known_.clear();
     }
 
@@ -109,11 +109,13 @@ public:
     }
 
 private:
-    void require_taught_is_asked() const {
+    void require_loss_condition() const {
         if (!points_asked(options_.conditions))
             throw UsageError(fmt::format("training runs calibrate the expected loss, and no condition in {} uses it", to_string(options_.conditions)));
     }
-    Hash128 key_with_taught() const { return options_.taught ? Hasher().add(untaught_key_).add(options_.taught->key()).finish() : untaught_key_; }
+    Hash128 key_with_calibration() const {
+        return options_.calibration ? Hasher().add(uncalibrated_key_).add(options_.calibration->key()).finish() : uncalibrated_key_;
+    }
 
     // A condition while it is asked about.
     struct Asked {
@@ -134,9 +136,9 @@ private:
     }
     bool runs_networks() const { return wanted_.fisher || wanted_.codes || wanted_.weights || wanted_.synflow; }
 
-    // What the fit expects, as training runs have taught it.
+    // What the fit predicts, calibrated on training runs where there are any.
     ExpectedLoss loss_of(const MeasureInput& original, const MeasureInput& variant) const {
-        return options_.taught ? options_.taught->loss(variant) : expected_loss(original, loss_parts(original, variant));
+        return options_.calibration ? options_.calibration->loss(variant) : expected_loss(original, loss_parts(original, variant));
     }
     std::optional<double> by_size(const Asked& a, const MeasureInput& original, const MeasureInput& variant) const {
         if (a.condition.kind().is_loss) return loss_of(original, variant).points;
@@ -144,9 +146,9 @@ private:
     }
     Compared by_scores(const Asked& a, std::span<const ScoredPair> seeds) const {
         Compared compared = a.measure->compare(seeds);
-        if (!options_.taught || !a.condition.kind().is_loss) return compared;
+        if (!options_.calibration || !a.condition.kind().is_loss) return compared;
         compared.parts["uncalibrated"] = compared.value;
-        if (std::isfinite(compared.value)) compared.value = options_.taught->loss(seeds[0].variant).points;
+        if (std::isfinite(compared.value)) compared.value = options_.calibration->loss(seeds[0].variant).points;
         return compared;
     }
 
@@ -160,9 +162,9 @@ private:
     // What became of a condition, in words.
     std::string in_words(const MeasureCondition& c, double value, const ExpectedLoss& loss) const {
         if (c.kind().is_loss) {
-            const std::string taught = options_.taught ? fmt::format(", calibrated on {} trained networks", options_.taught->networks()) : "";
+            const std::string calibrated = options_.calibration ? fmt::format(", calibrated on {} trained networks", options_.calibration->networks()) : "";
             return fmt::format("the network is expected to lose {:.2f} points ({:.2f} to {:.2f}){}, and may lose {:.2f}", loss.points, loss.low, loss.high,
-                               taught, c.threshold);
+                               calibrated, c.threshold);
         }
         return fmt::format("{} is {:.3f}, and must be {} {:.3f}", c.measure, value, c.at_least ? "at least" : "at most", c.threshold);
     }
@@ -217,7 +219,7 @@ private:
         if (options_.trained)
             for (const auto& [name, tensor] : *options_.trained)
                 base.add(name).add(std::string_view(reinterpret_cast<const char*>(tensor.values.data()), tensor.values.size() * sizeof(float)));
-        untaught_key_ = base.finish(), base_key_ = key_with_taught();
+        uncalibrated_key_ = base.finish(), base_key_ = key_with_calibration();
         scorer_ = options_.scorer
                       ? options_.scorer
                       : torch_runtime().scorer(original, options_.trained, std::move(data.batches), {options_.threads, options_.double_precision, false});
@@ -390,7 +392,7 @@ private:
                                 {"kept", kept_at_loss(loss.points)},
                                 {"loss", {{"points", loss.points}, {"low", loss.low}, {"high", loss.high}}}};
         if (!loss.unlike.empty()) evidence["unlike"] = loss.unlike;
-        if (options_.taught) evidence["calibrated"] = {{"networks", options_.taught->networks()}, {"key", options_.taught->key().hex()}};
+        if (options_.calibration) evidence["calibrated"] = {{"networks", options_.calibration->networks()}, {"key", options_.calibration->key().hex()}};
         for (const Compared& said : c.said) evidence["parts"].update(said.parts);
         return with_answer(std::move(evidence), c, loss);
     }
@@ -440,7 +442,7 @@ private:
     std::unordered_set<std::string> known_;  // the same keys
     std::shared_ptr<Scorer> scorer_;
     std::string source_;
-    Hash128 original_key_{}, data_key_{}, untaught_key_{}, base_key_{}, conditions_key_{};
+    Hash128 original_key_{}, data_key_{}, uncalibrated_key_{}, base_key_{}, conditions_key_{};
     std::vector<MeasureInput> originals_;  // by seed
     MeasureInput size_;
     OracleCounts counts_;

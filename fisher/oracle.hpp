@@ -24,10 +24,10 @@ struct OracleOptions {
     bool early_stop = true;  // use fewer seeds when the first ones decide the answer
     std::uint64_t seed = 0;  // draws batches and weights
     int threads = 0;
-    bool double_precision = false;                   // 32-bit floats move a layer's score by up to a part in a thousand, far less than seeds do
-    const Weights* trained = nullptr;                // null: each seed draws its own weights
-    std::shared_ptr<const CalibratedLoss> taught{};  // what training runs of other networks taught of the expected loss; null: nothing
-    StoreAddress store{};                            // empty: in memory only
+    bool double_precision = false;                        // 32-bit floats move a layer's score by up to a part in a thousand, far less than seeds do
+    const Weights* trained = nullptr;                     // null: each seed draws its own weights
+    std::shared_ptr<const CalibratedLoss> calibration{};  // of the expected loss, on training runs of other networks; null: none
+    StoreAddress store{};                                 // empty: in memory only
     std::shared_ptr<Scorer> scorer{};  // shares passes with others; made for the same original, data, seeds and weights; null: the oracle makes its own
     std::function<void(std::int64_t done, std::int64_t all)> progress{};
 };
@@ -44,7 +44,7 @@ public:
     // The points of accuracy that each variant is expected to lose, whether or not a condition asks. No network is run.
     virtual std::vector<ExpectedLoss> losses(const Graph& original, std::span<const Graph> variants) = 0;
     // Predictions follow these training runs from now on. The evidence of earlier verdicts is dropped, because they would be others now.
-    virtual void teach(std::shared_ptr<const CalibratedLoss> taught) = 0;
+    virtual void calibrate(std::shared_ptr<const CalibratedLoss> calibration) = 0;
     virtual OracleCounts counts() const = 0;
     // The evidence of every verdict that this oracle gave, each once, in the order of the questions.
     virtual std::vector<nlohmann::json> evidence() = 0;

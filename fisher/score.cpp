@@ -223,7 +223,7 @@ nlohmann::json score_variants(const Graph& original, const std::vector<NamedVari
         OracleOptions own = options.oracle;
         own.scorer = scoring.scorer();
         own.conditions = conditions;
-        if (!points_asked(conditions)) own.taught.reset();  // training runs teach the expected loss, and leave other measures as they are
+        if (!points_asked(conditions)) own.calibration.reset();  // training runs calibrate the expected loss alone
         oracles.push_back(make_oracle(own));
         if (options.recheck) own.store = {}, fresh.push_back(make_oracle(own));
     }

@@ -1,5 +1,8 @@
 #include "rules/judged.hpp"
 
+#include <atomic>
+#include <mutex>
+#include <set>
 #include <sstream>
 #include <unordered_map>
 
@@ -57,6 +60,13 @@ Verdicts read_verdicts() {
     return all;
 }
 
+std::atomic<bool> admitted{false};
+std::mutex guarding;
+std::set<std::string>& noted_names() {
+    static std::set<std::string> all;
+    return all;
+}
+
 }  // namespace
 
 std::string rule_hash(const Rule& rule) { return hash_of(rule.text).hex(); }
@@ -68,5 +78,20 @@ std::optional<RuleVerdict> judged_before(const Rule& rule) {
     const auto found = known.find(rule.text);
     return found == known.end() ? std::nullopt : std::optional(found->second);
 }
+
+void admit_unproved_rules() { admitted = true; }
+bool admits_unproved() { return admitted; }
+
+void note_unproved_rule(const std::string& name) {
+    const std::lock_guard lock(guarding);
+    noted_names().insert(name);
+}
+
+std::vector<std::string> unproved_rules_in_use() {
+    const std::lock_guard lock(guarding);
+    return {noted_names().begin(), noted_names().end()};
+}
+
+bool uses_unproved_rules() { return !unproved_rules_in_use().empty(); }
 
 }  // namespace loopegg

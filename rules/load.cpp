@@ -16,7 +16,6 @@
 #include "rules/judged.hpp"
 #include "rules/read_bilinear.hpp"
 #include "rules/read_rule.hpp"
-#include "rules/unproved.hpp"
 
 namespace loopegg {
 namespace {

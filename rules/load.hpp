@@ -7,8 +7,8 @@
 
 #include "base/error.hpp"
 #include "nest/term/bilinear.hpp"
+#include "rules/judged.hpp"
 #include "rules/rule.hpp"
-#include "rules/unproved.hpp"
 
 namespace loopegg {
 

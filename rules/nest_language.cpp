@@ -13,11 +13,11 @@
 #include "nest/term/statement_kinds.hpp"
 #include "nest/term/value.hpp"
 #include "nest/term/wrapped_statement.hpp"
+#include "rules/judged.hpp"
 #include "rules/loop_lists.hpp"
 #include "rules/nest_facts.hpp"
 #include "rules/nest_judge.hpp"
 #include "rules/net_language.hpp"
-#include "rules/unproved.hpp"
 
 namespace loopegg {
 namespace {

@@ -87,16 +87,16 @@ def download(requirement, label, machine, folder):
                 pip.wait()
             meter.end()
         log.seek(0)
-        told = log.read()
+        log_text = log.read()
     shutil.rmtree(scratch, ignore_errors=True)
     if pip.returncode != 0:
-        if "HASHES" in told or "hash" in told and "do not match" in told.lower():
+        if "HASHES" in log_text or "hash" in log_text and "do not match" in log_text.lower():
             raise Stop(f"{label}: the downloaded file is not the one that setup/requirements.txt names (its hash differs); nothing was installed from it")
-        if "No space left" in told:
+        if "No space left" in log_text:
             raise Stop(f"{label}: the disk is full")
-        if NO_NETWORK.search(told):
+        if NO_NETWORK.search(log_text):
             raise Stop(f"{label}: the package index cannot be reached (is there a network?); run this again and it resumes from here")
-        raise Stop(f"{label}: pip could not download it: {told.strip().splitlines()[-1] if told.strip() else 'no reason given'}")
+        raise Stop(f"{label}: pip could not download it: {log_text.strip().splitlines()[-1] if log_text.strip() else 'no reason given'}")
 
 
 def size_of(folder):

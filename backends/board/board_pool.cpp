@@ -43,7 +43,7 @@ struct BoardPool::Board {
     bool lasting = false;
     int tries = 0;              // tries in vain to reach the board, one after another
     std::int64_t measured = 0;  // candidates that are not in the store yet
-    double told = 0;
+    double reported = 0;
 };
 
 // One call of run, as its threads see it.
@@ -98,7 +98,7 @@ void BoardPool::note(const std::string& line) {
 }
 
 void BoardPool::tell(Board& board, const BoardNews& news) {
-    board.told = monotonic_seconds();
+    board.reported = monotonic_seconds();
     tell_board_health(options_.store, target_.name, board.connection.address().words(), news);
 }
 
@@ -191,7 +191,7 @@ void BoardPool::serve(Board& board, Run& run) {
         try {
             BoardAnswer a = ask(board, it.package, std::to_string(it.candidate), run);
             a.seconds = monotonic_seconds() - start;
-            if (monotonic_seconds() - board.told > 5) tell(board, {true, "", "", a.conditions, std::exchange(board.measured, 0), 0});
+            if (monotonic_seconds() - board.reported > 5) tell(board, {true, "", "", a.conditions, std::exchange(board.measured, 0), 0});
             std::lock_guard lock(run.mutex);
             --run.in_flight, run.heard = monotonic_seconds();
             if (a.moment && ++it.failures < max_failures)

@@ -1,12 +1,15 @@
-// The latency of a model on a target. The store remembers the latency, so a second question needs no measurement.
+// The latency of a model on a target, and single runs of a compiled network. The store remembers latencies, so a second question needs no measurement.
 #pragma once
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "backends/network/network.hpp"
 #include "base/progress.hpp"
 #include "extract/measurer.hpp"
+#include "graph/graph.hpp"
 
 namespace loopegg {
 
@@ -43,5 +46,10 @@ struct NetworkProfile {
 
 // Runs the network in a process of its own for about `seconds`, and times every call by itself. Where the network cannot be run here, gives none and `why`.
 std::optional<NetworkProfile> profile_network(const std::filesystem::path& folder, double seconds, std::string& why);
+
+// One inference of a compiled network, in a process that may do nothing else.
+// Inputs and outputs are in the order of network.json. Throws UserError with what became of the process when the folder holds no network, or the network
+// crashes.
+std::vector<Tensor> run_confined(const std::filesystem::path& folder, std::span<const Tensor> inputs);
 
 }  // namespace loopegg

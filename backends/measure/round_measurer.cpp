@@ -97,11 +97,11 @@ Measured RoundMeasurer::network(const Graph& graph, const Weights& weights, cons
         if (first && found->latency) of_networks_.add(found->latency->median_ms / sum);
         if (found->latency || use == Use::last) return *found;
     } else {
-        const auto beside = std::count_if(networks_.begin(), networks_.end(), [](const WantedNetwork& n) { return n.use == Use::beside; });
+        const auto candidate = std::count_if(networks_.begin(), networks_.end(), [](const WantedNetwork& n) { return n.use == Use::candidate; });
         const auto same = std::find_if(networks_.begin(), networks_.end(), [&](const WantedNetwork& n) { return n.key == key; });
         if (same != networks_.end())
             same->use = use == Use::last ? use : same->use;
-        else if (use == Use::last || static_cast<std::size_t>(beside) < max_extra_networks)
+        else if (use == Use::last || static_cast<std::size_t>(candidate) < max_extra_networks)
             networks_.push_back({graph, weights, schedules, use, key});
     }
     return {Latency{sum * of_networks_.mean(), 0, 0, target_.name, false, false}, ""};

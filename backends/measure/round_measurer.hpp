@@ -25,7 +25,7 @@ public:
 
     // The time of a whole network: the measured time where there is one, else the sum over its nests. With `last`, the run's answer depends on this network,
     // so it goes first.
-    enum class Use { beside, last };
+    enum class Use { candidate, last };
     Measured network(const Graph& graph, const Weights& weights, const Schedules& schedules, Use use);
 
     struct WantedNetwork {

@@ -8,13 +8,13 @@
 namespace loopegg {
 namespace {
 
-constexpr std::int64_t most_rows = 64, fewest_rows = 8;  // of a block
-constexpr std::size_t sizes_tried = 2;                   // numbers of rows, and numbers of columns for each
+constexpr std::int64_t max_rows = 64, min_rows = 8;  // of a block
+constexpr std::size_t sizes_tried = 2;               // numbers of rows, and numbers of columns for each
 
 // The largest numbers of rows that blocks may have.
 std::vector<std::int64_t> row_blocks(std::int64_t rows) {
     std::vector<std::int64_t> all;
-    for (std::int64_t n = std::min(most_rows, rows); n >= std::min(fewest_rows, rows) && all.size() < sizes_tried; --n)
+    for (std::int64_t n = std::min(max_rows, rows); n >= std::min(min_rows, rows) && all.size() < sizes_tried; --n)
         if (rows % n == 0) all.push_back(n);
     return all;
 }

@@ -80,7 +80,7 @@ int loopeggrt_quota(const char* groups, const char* root) {
         *group++ = 0;
         ++controllers;
         if (*controllers && !lists(controllers, "cpu")) continue;
-        const char* const places[] = {"", "/unified", "/", "/cpu"}; /* version 2 alone, version 2 beside version 1, version 1 by its controllers, or by one */
+        const char* const places[] = {"", "/unified", "/", "/cpu"}; /* version 2 alone, version 2 next to version 1, version 1 by its controllers, or by one */
         for (int i = *controllers ? 2 : 0; i < (*controllers ? 4 : 2); ++i) {
             snprintf(mount, sizeof mount, "%s%s%s", root, places[i], i == 2 ? controllers : "");
             const int quota = quota_up_from(mount, strcmp(group, "/") == 0 ? "" : group);

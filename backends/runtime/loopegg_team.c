@@ -122,7 +122,7 @@ static void run_part(member* me, int which, int part) {
 /* Takes parts of the given round until none is left: first its own, then those of others, the next neighbour's first. */
 static void work(member* me, uint32_t round, int use) {
     loopegg_team* team = me->team;
-    uint32_t finished = 0, told = 0;
+    uint32_t finished = 0, reported = 0;
     for (int step = 0; step < use; ++step) {
         const int whose = me->index + step < use ? me->index + step : me->index + step - use;
         for (int which = 0; which < max_loops; ++which) {
@@ -130,12 +130,12 @@ static void work(member* me, uint32_t round, int use) {
             if ((uint32_t)(offer >> 32) != round) break;
             for (int part = 0; (part = take(&team->members[whose], which, offer, step == 0)) >= 0; ++finished) run_part(me, which, part);
         }
-        if (finished != told) atomic_store_explicit(&me->done, (uint64_t)round << 32 | finished, memory_order_release);
-        told = finished;
+        if (finished != reported) atomic_store_explicit(&me->done, (uint64_t)round << 32 | finished, memory_order_release);
+        reported = finished;
     }
 }
 
-/* Members wake each other as a tree, so that nobody pays for all. */
+/* Members wake each other as a tree, so that no member wakes all. */
 static void wake_children(member* me, int use) {
     loopegg_team* team = me->team;
     for (int child = 2 * me->index + 1; child <= 2 * me->index + 2 && child < use; ++child) {

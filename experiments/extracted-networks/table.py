@@ -108,7 +108,7 @@ class Page:
                 expected = self.estimates[base][name]["expected"]
                 lost, _, _ = paired(self.found[base, "original"], self.found[base, name])
                 off.setdefault(how, []).append((lost - expected["points"], expected["low"] <= lost <= expected["high"]))
-        print("## What the guard expected\n\n| networks | n | lost beyond what was expected, mean | smallest and largest | within the guard's interval |\n|---|---|---|---|---|")
+        print("## Errors of the guard\n\n| networks | n | loss minus expected loss, mean | smallest and largest | within the guard's interval |\n|---|---|---|---|---|")
         for how, rows in off.items():
             gaps = [gap for gap, _ in rows]
             print(f"| {how} | {len(rows)} | {statistics.mean(gaps):+.2f} | {min(gaps):+.2f} to {max(gaps):+.2f} | {sum(within for _, within in rows)} |")

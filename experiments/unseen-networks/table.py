@@ -70,7 +70,7 @@ def networks(base, by_name, ms):
 
 def guard(found):
     """How well the guard predicts networks of base networks that were held out."""
-    print("\n## What the guard expected\n\n| base network | networks | Spearman | #Params | #MACs | mean error | mean absolute error | within the interval |"
+    print("\n## Errors of the guard\n\n| base network | networks | Spearman | #Params | #MACs | mean error | mean absolute error | within the interval |"
           "\n|---|---|---|---|---|---|---|---|")
     for base, by_name in found.items():
         its = [n for n in by_name.values() if n.name != "original"]

@@ -108,8 +108,8 @@ def main():
     spread = math.sqrt(statistics.mean(pairs))
     print(f"\nseed to seed, {len(pairs)} mixtures with two seeds: {spread:.2f} points (their first seeds lay near one point). A detector that knew the true means would reach:")
     for at in sorted({0.3, 0.5, round(spread, 2)}):
-        told = [f"{n} {m:.2f} ({l:.2f}-{h:.2f})" for n, names in groups.items() for m, l, h in [perfect([min(fast[x], 6) for x in names], [len(accuracies[x]) for x in names], at)]]
-        print(f"- at {at:.2f} points a seed: " + ", ".join(told))
+        words = [f"{n} {m:.2f} ({l:.2f}-{h:.2f})" for n, names in groups.items() for m, l, h in [perfect([min(fast[x], 6) for x in names], [len(accuracies[x]) for x in names], at)]]
+        print(f"- at {at:.2f} points a seed: " + ", ".join(words))
 
 
 if __name__ == "__main__":

@@ -217,7 +217,7 @@ std::string counterexample(const Term& left, const Term& right, const SignCondit
     for (const SignCondition& c : where)  // and what the conditions compare with
         for (const auto& [m, coefficient] : c.p.terms())
             if (m.empty())
-                for (const double beside : {-1.0, 0.0, 1.0}) tried.push_back(beside - coefficient.get_d()), tried.push_back(beside + coefficient.get_d());
+                for (const double offset : {-1.0, 0.0, 1.0}) tried.push_back(offset - coefficient.get_d()), tried.push_back(offset + coefficient.get_d());
     std::mt19937_64 random(5);
     for (const char* function : {"relu6", "tanh", "copy"})
         for (int attempt = 0; attempt < 2000; ++attempt) {

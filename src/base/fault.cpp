@@ -41,7 +41,7 @@ void note(const Order& o, FaultPlace place) {
     if (file < 0) return;
     const std::string line = o.command + " " + word(place) + " " + std::to_string(::getpid()) + "\n";
     if (::write(file, line.data(), line.size()) < 0) {
-    }  // a log of a test: nobody else is told
+    }  // a log of a test: no message is needed
     ::close(file);
 }
 

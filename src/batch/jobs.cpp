@@ -34,9 +34,9 @@ std::vector<std::int64_t> seeds_of(const JsonView& file) {
 // A file next to the batch file is found from anywhere; names ("zoo:resnet34", "default") stay names.
 std::string resolved(const std::string& name, const fs::path& folder) {
     if (name.find(':') != std::string::npos || fs::path(name).is_absolute()) return name;
-    fs::path beside = folder / name;
+    fs::path adjacent = folder / name;
     std::error_code too_long;  // what cannot be a file's name is no file next to this one
-    return fs::exists(beside, too_long) ? fs::absolute(beside).lexically_normal().string() : name;
+    return fs::exists(adjacent, too_long) ? fs::absolute(adjacent).lexically_normal().string() : name;
 }
 
 // A batch file may be a stranger's: a word of it is the value of an option or the name of one, never both at once ("out=/elsewhere"), and it names no

@@ -26,7 +26,7 @@ Action setup(CLI::App& app) {
         require_whole(out, "loopegg optimize MODEL --out " + shell_word(asked->out), "report.html");
         FolderUpdate update(out);
         const nlohmann::json result = adopt_weights(out, asked->weights, asked->data, update.path(), session.progress);
-        write_file(update.path() / "report.html", report_page(read_run(update.path().string())));
+        write_file(update.path() / "report.html", report_page(update.path(), out));
         update.commit();
         if (session.json)
             session.answer({{"folder", out.string()}, {"adopted", result["adopted"]}, {"returned", result["returned"]}});

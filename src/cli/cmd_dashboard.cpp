@@ -31,7 +31,7 @@ std::string now_words() {
     return text;
 }
 
-DashboardJob told(const JobRecord& r, const std::string& result) {
+DashboardJob job_row(const JobRecord& r, const std::string& result) {
     DashboardJob j{r.name, to_string(r.state)};
     j.where = r.owner, j.error = r.error, j.seconds = r.state == JobState::running ? r.running_for : r.seconds;
     const nlohmann::json figures = nlohmann::json::parse(result, nullptr, false);
@@ -52,7 +52,7 @@ Dashboard ask(const Arguments& a) {
     d.batch = fs::path(a.folder).lexically_normal().string();
     if (!has_queue(a.folder))
         throw UserError(Diagnostic{fmt::format("there is no batch at '{}'", a.folder), {}, "start one: loopegg batch JOBS --out " + a.folder});
-    for (const auto& [record, result] : open_queue(a.folder)->everything()) d.jobs.push_back(told(record, result));
+    for (const auto& [record, result] : open_queue(a.folder)->everything()) d.jobs.push_back(job_row(record, result));
     if (d.jobs.empty())
         throw UserError(
             Diagnostic{fmt::format("there is no batch at '{}': its queue is empty", a.folder), {}, "start one: loopegg batch JOBS --out " + a.folder});

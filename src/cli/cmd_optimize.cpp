@@ -3,7 +3,6 @@
 
 #include "backends/network/bundle.hpp"
 #include "backends/target/target.hpp"
-#include "backends/target/thread_count.hpp"
 #include "base/atomic_directory.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
@@ -233,7 +232,7 @@ Action setup(CLI::App& app) {
             r->out = update.path();
             result = optimize(*r, session.progress);
             session.progress.stage("write");
-            write_file(r->out / "report.html", report_page(read_run(r->out.string())));
+            write_file(r->out / "report.html", report_page(r->out, *out));
             update.commit();
             session.progress.finish(*out);
             if (runner->empty() || !result.contains("rounds") || result["rounds"]["waiting"].is_null()) break;

@@ -1,7 +1,7 @@
 // 'loopegg run': one inference of a compiled network on this machine.
 #include <fmt/format.h>
 
-#include "backends/measure/run_confined.hpp"
+#include "backends/measure/network_measure.hpp"
 #include "backends/network/network.hpp"
 #include "base/atomic_directory.hpp"
 #include "base/error.hpp"

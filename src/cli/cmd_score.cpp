@@ -69,7 +69,7 @@ int run(const Arguments& a, Session& session) {
     ScoreOptions options;
     options.oracle.conditions = with_points({}, a.max_loss);
     options.oracle.data = a.data;
-    if (!a.trainings.empty()) options.oracle.taught = read_trainings(a.trainings, original, rules_file(a.rules)).taught;
+    if (!a.trainings.empty()) options.oracle.calibration = read_trainings(a.trainings, original, rules_file(a.rules)).calibration;
     options.oracle.batch = a.batch, options.oracle.seeds = a.seeds, options.oracle.seed = a.seed, options.oracle.threads = a.threads;
     if (!a.no_store) options.oracle.store = default_evidence();
     options.oracle.early_stop = false;  // the measures need every seed anyway

@@ -49,8 +49,8 @@ nlohmann::json run_training(const Arguments& a, Session& session) {
 
     nlohmann::json answer{{"network", model.graph.name}, {"data", data.source}, {"images", data.train.labels.size()}, {"engine", torch.describe()}};
     answer["before"] = torch.accuracy(model.graph, model.weights, data.test, options.threads);
-    if (const std::string& beside = a.original.empty() ? a.distill : a.original; !beside.empty()) {  // a teacher is the original as a rule
-        Model original = load_model(beside, a.options.seed);
+    if (const std::string& reference = a.original.empty() ? a.distill : a.original; !reference.empty()) {  // a teacher is the original as a rule
+        Model original = load_model(reference, a.options.seed);
         answer["original"] = torch.accuracy(original.graph, original.weights, data.test, options.threads);
     }
     session.progress.stage("training", options.epochs);

@@ -11,7 +11,7 @@
 #include "base/text.hpp"
 #include "graph/load.hpp"
 #include "nest/term/rounding.hpp"
-#include "rules/unproved.hpp"
+#include "rules/judged.hpp"
 #include "store/address.hpp"
 
 namespace loopegg {

@@ -36,7 +36,16 @@ public:
     }
     void add_class(NodeId founder) { founders_.push_back(founder); }
     // x and y were in different trees. The links from x to the root of its tree are turned around.
-    void link(NodeId x, NodeId y, Reason reason);
+    void link(NodeId x, NodeId y, Reason reason) {
+        Stored next{y, reason};
+        for (NodeId n = x;;) {
+            const Stored old = links_[n];
+            links_[n] = next;
+            if (old.to == n) return;
+            next = {n, old.reason ^ backward};
+            n = old.to;
+        }
+    }
     // A node known to have no edge yet joins the tree of y.
     void hang(NodeId x, NodeId y, Reason reason) { links_[x] = {y, reason}; }
 
@@ -66,7 +75,11 @@ public:
     };
     Link up(NodeId n) const { return {links_[n].to, links_[n].reason & ~backward, !(links_[n].reason & backward)}; }
     bool root(NodeId n) const { return links_[n].to == n; }
-    bool linked(NodeId x, NodeId y) const;
+    bool linked(NodeId x, NodeId y) const {
+        while (!root(x)) x = links_[x].to;
+        while (!root(y)) y = links_[y].to;
+        return x == y;
+    }
     std::size_t bytes() const { return links_.bytes() + made_with_.bytes() + pool_.bytes() + founders_.bytes() + log_.bytes(); }
 
     static constexpr Reason backward = 0x80000000u;  // on a reason: its left side is the far end of the edge

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "nest/plan/derivation_step.hpp"
+#include "nest/plan/derive_plan.hpp"
 #include "network/front.hpp"
 #include "rewrite/net_rewriter.hpp"
 

@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "base/term.hpp"
 #include "egraph/edges.hpp"
 #include "egraph/egraph.hpp"
@@ -119,5 +121,11 @@ private:
 
 // By how many points the networks of a front may lose more than the best networks that take as long: how far it is above a curve that no network is below.
 double gap_between(std::span<const std::pair<double, double>> front, std::span<const std::pair<double, double>> bound);
+
+// An extraction as text, by which a run that resumes gets a network back that an earlier process found.
+nlohmann::json extraction_json(const NetworkGraph& network, const FrontPoint& point);
+
+// None where this e-graph is another one than that of the extraction: its numbers of nodes and edges would mean something else.
+std::optional<FrontPoint> extraction_from(const NetworkGraph& network, const nlohmann::json& extraction);
 
 }  // namespace loopegg

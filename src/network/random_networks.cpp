@@ -7,8 +7,8 @@
 #include "nest/net/net.hpp"
 #include "nest/term/facts.hpp"
 #include "network/derivation.hpp"
+#include "rules/judged.hpp"
 #include "rules/limits.hpp"
-#include "rules/unproved.hpp"
 
 namespace loopegg {
 

@@ -251,8 +251,14 @@ std::string report_page(const FinishedRun& run) {
             figure("pareto", "Latency against expected loss", pareto_table(run)));
     out += guard_section(run) + run_section(run) + estimated_section(run);
     out += fmt::format("<footer><p>Made by loopegg {} from {}, seed {}, rules {}. This page loads nothing over the network.</p></footer>\n",
-                       escape_html(run.version), escape_html(run.folder.filename().string()), run.seed, escape_html(run.rules));
+                       escape_html(run.version), escape_html(run.folder.string()), run.seed, escape_html(run.rules));
     return whole_page(headline(run), join(facts, " · "), run.sample, out, charts);
+}
+
+std::string report_page(const std::filesystem::path& files, const std::filesystem::path& folder) {
+    FinishedRun run = read_run(files);
+    run.folder = folder;
+    return report_page(run);
 }
 
 }  // namespace loopegg

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/quote.hpp"
 #include "base/text.hpp"
 #include "report/page.hpp"
 #include "report/page_parts.hpp"
@@ -130,8 +131,7 @@ std::string believe(const FinishedRun& run) {
     body += estimated || disturbed
                 ? fmt::format("<li>{} of {} site times are estimated, {} were taken while the machine was busy.</li>", estimated, run.sites.size(), disturbed)
                 : std::string("<li>Every site's time is a median on the device itself.</li>");
-    body += fmt::format("<li>Replay every step: <code>loopegg explain {} --check</code></li></ul>",
-                        escape_html(run.folder.filename().empty() ? "DIR" : run.folder.filename().string()));
+    body += fmt::format("<li>Replay every step: <code>loopegg explain {} --check</code></li></ul>", escape_html(shell_word(run.folder.string())));
     return card("believe", "Why believe it?", body);
 }
 

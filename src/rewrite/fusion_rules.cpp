@@ -12,9 +12,9 @@
 #include "nest/term/grammar.hpp"
 #include "nest/term/statement.hpp"
 #include "rewrite/rule_books.hpp"
+#include "rules/judged.hpp"
 #include "rules/limits.hpp"
 #include "rules/load.hpp"
-#include "rules/unproved.hpp"
 
 namespace loopegg {
 namespace {

@@ -16,9 +16,9 @@
 #include "nest/schedule/cpu_estimate.hpp"
 #include "nest/term/class_terms.hpp"
 #include "nest/term/facts.hpp"
+#include "rules/judged.hpp"
 #include "rules/limits.hpp"
 #include "rules/load.hpp"
-#include "rules/unproved.hpp"
 
 namespace loopegg {
 namespace {

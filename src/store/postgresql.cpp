@@ -212,7 +212,7 @@ private:
     // Waits for a server that is starting, stopping or away. One that answers and says no is not asked twice.
     void connect() {
         const double until = monotonic_seconds() + server_patience();
-        bool told = false;
+        bool warned = false;
         std::string refused;
         for (double pause = 0.05;; pause = std::min(1.0, pause * 1.5)) {
             std::string why;
@@ -225,7 +225,7 @@ private:
                     turn.exec("SET search_path TO loopegg; SET client_min_messages TO error; SET synchronous_commit TO off");
                 }
                 connection_ = std::move(fresh);
-                if (told) fmt::print(stderr, "{} '{}' answers again\n", name_, address_.words());
+                if (warned) fmt::print(stderr, "{} '{}' answers again\n", name_, address_.words());
                 return;
             } catch (const pqxx::failure& e) {
                 why = e.what();
@@ -233,8 +233,8 @@ private:
             const PGPing state = PQping(conninfo_.c_str());
             if (state == PQPING_NO_ATTEMPT || (state == PQPING_OK && refused == why) || monotonic_seconds() >= until) complain(why);
             refused = state == PQPING_OK ? why : "";  // it may have come up between the two questions
-            if (!told && state != PQPING_OK && pause > 0.5)
-                told = true, fmt::print(stderr, "{} '{}' does not answer: waiting for it, {:.0f} s at most\n", name_, address_.words(), server_patience());
+            if (!warned && state != PQPING_OK && pause > 0.5)
+                warned = true, fmt::print(stderr, "{} '{}' does not answer: waiting for it, {:.0f} s at most\n", name_, address_.words(), server_patience());
             std::this_thread::sleep_for(std::chrono::duration<double>(pause));
         }
     }

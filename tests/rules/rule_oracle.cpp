@@ -161,8 +161,8 @@ std::vector<std::int64_t> sizes_of(const Rule& rule) {
         std::size_t end = i;
         while (end < text.size() && std::isdigit(static_cast<unsigned char>(text[end]))) ++end;
         if (end > i && end - i < 5 && (i == 0 || text[i - 1] == ' '))
-            for (const std::int64_t beside : {-1, 0, 1}) {
-                const std::int64_t n = std::stoll(text.substr(i, end - i)) + beside;
+            for (const std::int64_t offset : {-1, 0, 1}) {
+                const std::int64_t n = std::stoll(text.substr(i, end - i)) + offset;
                 if (n >= 2 && n <= 700) all.insert(n);
                 if (n >= 2 && n <= 300) all.insert(2 * n);
             }

@@ -1,6 +1,6 @@
 // Finds, in an ONNX file, the operators that exporters take apart: gelu, silu, layer norm, and a matrix product with its bias.
 #pragma once
-#include "graph/onnx/constants.hpp"
+#include "graph/onnx/onnx_attrs.hpp"
 
 namespace loopegg {
 

@@ -94,8 +94,8 @@ void OnnxImporter::fail(const OnnxNode& node, const std::string& message, const 
 std::int64_t OnnxImporter::opset_before() const {
     const auto found = onnx_.metadata.find("loopegg.opset");
     if (found == onnx_.metadata.end()) return 0;
-    const auto told = number_in<std::int64_t>(found->second);
-    return told && *told >= oldest_opset && *told < onnx_.opset ? *told : onnx_.opset;
+    const auto declared = number_in<std::int64_t>(found->second);
+    return declared && *declared >= oldest_opset && *declared < onnx_.opset ? *declared : onnx_.opset;
 }
 
 void OnnxImporter::note(std::string words) { notes_.push_back(std::move(words)); }

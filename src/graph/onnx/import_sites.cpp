@@ -394,8 +394,8 @@ bool OnnxImporter::reduce(const OnnxNode& node) {
         const bool gone = std::count(axes.begin(), axes.end(), d) > 0;
         if (!gone || keep) wanted.push_back(gone ? 1 : shape(x)[at(d)]);
     }
-    bool beside = axes.back() - axes.front() + 1 == static_cast<std::int64_t>(axes.size());
-    if (!beside) {  // what goes comes last
+    bool contiguous = axes.back() - axes.front() + 1 == static_cast<std::int64_t>(axes.size());
+    if (!contiguous) {  // what goes comes last
         Ints order;
         for (std::int64_t d = 0; d < rank(x); ++d)
             if (!std::count(axes.begin(), axes.end(), d)) order.push_back(d);
@@ -405,9 +405,9 @@ bool OnnxImporter::reduce(const OnnxNode& node) {
         for (std::size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<std::int64_t>(kept + i);
     }
     const std::string op = node.op == "ReduceMean" ? "reduce_mean" : node.op == "ReduceMax" || least ? "reduce_max" : "reduce_sum";
-    const bool more = least || node.op == "ReduceL2" || (!beside && keep);
-    std::string y = put(Node{more ? unique(name + ".reduced") : name, op, {x}, {{"axes", axes}, {"keepdims", beside ? keep : false}}});
-    if (!beside && keep) y = put(Node{least || node.op == "ReduceL2" ? unique(name + ".kept") : name, "reshape", {y}, {{"shape", batch_free(y, wanted)}}});
+    const bool more = least || node.op == "ReduceL2" || (!contiguous && keep);
+    std::string y = put(Node{more ? unique(name + ".reduced") : name, op, {x}, {{"axes", axes}, {"keepdims", contiguous ? keep : false}}});
+    if (!contiguous && keep) y = put(Node{least || node.op == "ReduceL2" ? unique(name + ".kept") : name, "reshape", {y}, {{"shape", batch_free(y, wanted)}}});
     if (least) y = put(Node{name, "neg", {y}});
     if (node.op == "ReduceL2") y = put(Node{name, "sqrt", {y}});
     result(node, y);

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "graph/onnx/constants.hpp"
 #include "graph/onnx/onnx.hpp"
+#include "graph/onnx/onnx_attrs.hpp"
 #include "graph/onnx/onnx_model.hpp"
 
 namespace loopegg {

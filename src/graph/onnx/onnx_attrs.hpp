@@ -1,6 +1,9 @@
-// Attributes of ONNX nodes by kind, with what the standard says when they are absent.
+// Attributes of ONNX nodes by kind, with what the standard says when they are absent, and the values of constants.
 #pragma once
+#include <map>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "graph/onnx/onnx_model.hpp"
 
@@ -13,5 +16,12 @@ std::optional<std::vector<std::int64_t>> attr_ints(const OnnxNode& node, const s
 std::optional<std::vector<float>> attr_floats(const OnnxNode& node, const std::string& name);
 std::optional<std::vector<std::string>> attr_texts(const OnnxNode& node, const std::string& name);
 const OnnxTensor* attr_tensor(const OnnxNode& node, const std::string& name);  // null when absent
+
+// The values that are known before the network runs.
+using OnnxConstants = std::map<std::string, OnnxTensor>;
+
+std::optional<double> scalar_of(const OnnxTensor& tensor);  // of a tensor with one element
+std::vector<float> floats_of(const OnnxTensor& tensor);     // of a tensor of any kind
+std::optional<std::vector<std::int64_t>> integers_of(const OnnxTensor& tensor);
 
 }  // namespace loopegg

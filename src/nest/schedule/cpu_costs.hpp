@@ -8,10 +8,10 @@ namespace loopegg {
 struct CpuCosts {
     double enough_accumulators;  // so many hide the latency of a multiply-add
     double load;
-    double crossing_load;     // times a load: a vector that may begin anywhere
-    double fetched_ahead;     // registers for numbers that several multiply-adds share (x86)
-    double beside_a_product;  // times a load: a number that a multiply-add takes from memory (x86)
-    double branch;            // of a loop around the innermost body
+    double crossing_load;   // times a load: a vector that may begin anywhere
+    double fetched_ahead;   // registers for numbers that several multiply-adds share (x86)
+    double memory_operand;  // times a load: a number that a multiply-add takes from memory (x86)
+    double branch;          // of a loop around the innermost body
     double store;
     double scattered_store;     // a store whose lanes are no neighbours in memory
     double broken_rows;         // times a scattered store, by the length of a row: the rows of a tile are put together from such lanes
@@ -23,7 +23,7 @@ struct CpuCosts {
     double windows_of_numbers;  // a multiply-add where windows in two directions share numbers
     double another_number;      // a multiply-add, for each number of its body beyond `few_numbers`: the compiler loads numbers early and spills (x86)
     double few_numbers;
-    double most_for_numbers;
+    double max_for_numbers;
     double copied_by_one;  // in multiply-adds of a lane: an element of a padded input that one core copies before the others begin
     double copied_twice;   // the same where each core copies its rows and the rows around them
     double copied_near;    // the same where each core copies what it alone reads, which stays near

@@ -39,7 +39,7 @@ public:
             const bool as_vectors = lanes_move(r);
             const double each = per_step(r);
             const double loaded = values(r);
-            loads += loaded * (as_vectors || m_.lane_factors ? 1 : of_.beside_a_product);
+            loads += loaded * (as_vectors || m_.lane_factors ? 1 : of_.memory_operand);
             if (as_vectors)
                 vectors += each;
             else
@@ -53,7 +53,7 @@ public:
                       of_.from_afar * afar / accumulators_;
         if (accumulators_ + vectors + numbers > m_.registers) cost += of_.too_few_registers;
         if (windows) cost += of_.windows_of_numbers;
-        if (!m_.lane_factors) cost += std::clamp(of_.another_number * (written_out - of_.few_numbers), 0.0, of_.most_for_numbers);
+        if (!m_.lane_factors) cost += std::clamp(of_.another_number * (written_out - of_.few_numbers), 0.0, of_.max_for_numbers);
         cost += of_.long_vectors * waits_;
         if (by_compiler_) cost *= of_.left_over;
         if (ragged_ && !(nest_.padded && s_.copy != Copy::none)) cost *= of_.put_together;  // a copied input may be loaded beyond its end

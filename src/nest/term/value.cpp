@@ -40,7 +40,7 @@ const std::string& how_of(const Term& value) { return value[0].op().text(); }
 
 bool is_pair(const Term& value) { return value.is("both", 3) || value.is("sums", 3); }
 
-// How many values a nest that comes next may read beside I: as J, and as K.
+// How many values a nest that comes next may read in addition to I: as J, and as K.
 std::size_t others_of(const Term& value) {
     if (value.is("with", 2)) return others_of(value[0]) + 1;
     return is_pair(value) ? 1 : value.is("blocks", 2) || value.is("prepare", 2) ? others_of(value[1]) : 0;

@@ -14,8 +14,8 @@
 #include "graph/load.hpp"
 #include "graph/safetensors.hpp"
 #include "graph/weights.hpp"
+#include "optimize/answer/answer.hpp"
 #include "optimize/answer/certificate.hpp"
-#include "optimize/answer/write_network.hpp"
 #include "optimize/run/rounding_data.hpp"
 
 namespace loopegg {

@@ -9,9 +9,9 @@
 #include "base/atomic_directory.hpp"
 #include "base/error.hpp"
 #include "optimize/answer/rounding_guard.hpp"
-#include "optimize/tune/blocks.hpp"
 #include "optimize/tune/layouts.hpp"
 #include "optimize/tune/time_networks.hpp"
+#include "optimize/tune/tuning.hpp"
 
 namespace loopegg {
 namespace {

@@ -12,7 +12,7 @@
 #include "base/text.hpp"
 #include "fisher/conditions.hpp"
 #include "graph/model_json.hpp"
-#include "optimize/run/trainable.hpp"
+#include "optimize/train/trainer.hpp"
 
 namespace loopegg {
 namespace fs = std::filesystem;

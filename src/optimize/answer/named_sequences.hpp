@@ -1,11 +1,12 @@
-// Names for variants: the plain operators that people know, told by what a restriction does, and the paper's S1 to S3, told by the steps of a derivation.
+// Names for variants: the plain operators that people know, recognised by what a restriction does, and the paper's S1
+// to S3, recognised by the steps of a derivation.
 #pragma once
 #include <string>
 #include <vector>
 
 #include "base/term.hpp"
 #include "graph/domain.hpp"
-#include "nest/plan/derivation_step.hpp"
+#include "nest/plan/derive_plan.hpp"
 
 namespace loopegg {
 

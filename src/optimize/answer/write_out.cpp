@@ -17,7 +17,6 @@
 #include "optimize/answer/certificate.hpp"
 #include "optimize/answer/named_sequences.hpp"
 #include "optimize/answer/site_row.hpp"
-#include "optimize/answer/write_network.hpp"
 
 namespace loopegg {
 namespace fs = std::filesystem;

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "backends/kernel/elf_object.hpp"
-#include "backends/measure/run_confined.hpp"
+#include "backends/measure/network_measure.hpp"
 #include "backends/network/int8_calibration.hpp"
 #include "backends/network/network.hpp"
 #include "backends/network/rounding_error.hpp"
@@ -34,10 +34,10 @@
 #include "nest/plan/apply_plan.hpp"
 #include "nest/plan/plan.hpp"
 #include "nest/term/grammar.hpp"
+#include "optimize/answer/answer.hpp"
 #include "optimize/answer/certificate.hpp"
 #include "optimize/answer/named_sequences.hpp"
 #include "optimize/answer/site_row.hpp"
-#include "optimize/answer/write_network.hpp"
 #include "optimize/audit/compiled_files.hpp"
 #include "optimize/audit/found_networks.hpp"
 #include "optimize/audit/network_replay.hpp"
@@ -400,7 +400,7 @@ private:
         const std::string data = row.at("data");
         if (const auto space = data.find(' '); space != data.npos) options.data = data.substr(space + 1);
         if (row.contains("calibrated") || row.contains("taught"))  // 0.1 wrote "taught"
-            options.taught = read_trainings(read_source(folder_ / "trainings.jsonl"), original_, rules_file(result_.at("rules"))).taught;
+            options.calibration = read_trainings(read_source(folder_ / "trainings.jsonl"), original_, rules_file(result_.at("rules"))).calibration;
         return options;
     }
 
@@ -468,7 +468,7 @@ private:
             const Graph alone[]{step.network};
             const auto again = step.by_size ? oracle.judge_by_size(original_, alone, step.conditions) : oracle.judge(original_, alone, step.conditions);
             const Verdict said{step.allowed, "", {{"measures", step.measures}}};
-            expect(says_the_same(again.front(), said, 1e-3), "the guard", "recomputed, it says of {} by itself '{}'", step.rule, again.front().why);
+            expect(says_the_same(again.front(), said, 1e-3), "the guard", "recomputed for {} alone, it reports '{}'", step.rule, again.front().why);
             ++asked;
         }
         out_.held.push_back(fmt::format("all measures of the returned network and of {} steps, recomputed, are the same", asked));

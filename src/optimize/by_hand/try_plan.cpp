@@ -21,7 +21,7 @@
 #include "nest/plan/site_form.hpp"
 #include "nest/term/statement.hpp"
 #include "optimize/answer/named_sequences.hpp"
-#include "optimize/run/oracle_options.hpp"
+#include "optimize/run/run.hpp"
 #include "optimize/run/sites.hpp"
 #include "optimize/run/times.hpp"
 #include "optimize/search/judge_networks.hpp"

@@ -1,4 +1,4 @@
-// The network and the rules of a run.
+// The network, the rules and the guard of a run.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/places.hpp"
 #include "base/text.hpp"
+#include "fisher/evidence.hpp"
 #include "graph/architecture.hpp"
 #include "graph/load.hpp"
 #include "optimize/run/run.hpp"
@@ -76,6 +77,17 @@ ReadNetwork read_network(const OptimizeRequest& request) {
     }
     if (!request.trainings.empty()) read.trainings = read_trainings(request.trainings, read.network.graph, rules_file(request.rules));
     return read;
+}
+
+OracleOptions oracle_options(const OptimizeRequest& request, const ReadNetwork& read, const RuleBook& book) {
+    OracleOptions options;
+    options.data = request.data, options.seed = request.seed;
+    if (const Phase* phase = book.find_phase("networks"); phase && !phase->when.empty()) options.conditions = phase->when;
+    if (request.points) options.conditions = with_points(std::move(options.conditions), *request.points);
+    options.trained = read.trained ? &read.network.weights : nullptr;
+    options.calibration = read.trainings.calibration;
+    options.store = default_evidence();
+    return options;
 }
 
 }  // namespace loopegg

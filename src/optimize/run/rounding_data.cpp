@@ -16,7 +16,7 @@ constexpr std::int64_t images_of_data = 128, images_drawn = 32;  // that roundin
 constexpr std::uint64_t noises = 8;
 
 // The images of one large batch, in batches of the network's size.
-void split(const Batch& all, std::int64_t size, std::vector<std::vector<Tensor>>& into, std::vector<std::int64_t>& labels) {
+void split_batch(const Batch& all, std::int64_t size, std::vector<std::vector<Tensor>>& into, std::vector<std::int64_t>& labels) {
     const auto each = all.images.size() / static_cast<std::size_t>(std::max<std::int64_t>(1, all.shape[0]));
     for (std::int64_t at = 0; at + size <= all.shape[0]; at += size) {
         Tensor batch{all.shape, {}};
@@ -76,7 +76,7 @@ RoundingData rounding_data(const std::string& data, const Graph& graph, std::uin
                        batches = ((given ? images_of_data : images_drawn) + batch - 1) / batch;
     const BatchSet set = load_some(data, graph, batch * batches * parts, seed);
     RoundingData out{.source = set.source, .images = given};
-    split(set.batches[0], batch, out.judged.inputs, out.judged.labels);
+    split_batch(set.batches[0], batch, out.judged.inputs, out.judged.labels);
     if (out.judged.inputs.size() < static_cast<std::size_t>(parts))
         throw UserError(fmt::format("{} has {} images, and {} are needed: {} of {}", data, set.batches[0].shape[0], batch * parts,
                                     scales ? "a batch to measure scales on and another to judge them by," : "a batch", batch));

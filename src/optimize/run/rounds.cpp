@@ -64,22 +64,22 @@ std::optional<fs::path> unanswered_round(const fs::path& folder) {
 }
 
 nlohmann::json Rounds::next(const RoundMeasurer& measurer, Progress& progress) {
-    nlohmann::json told{{"done", done_},
-                        {"max", limits_.rounds},
-                        {"measured", measurer.counts().measured},
-                        {"estimated", measurer.counts().estimated},
-                        {"failed", measurer.counts().failed},
-                        {"waiting", nullptr}};
+    nlohmann::json status{{"done", done_},
+                          {"max", limits_.rounds},
+                          {"measured", measurer.counts().measured},
+                          {"estimated", measurer.counts().estimated},
+                          {"failed", measurer.counts().failed},
+                          {"waiting", nullptr}};
     const auto waiting = [&](int number) {
-        told["waiting"] = {{"round", number}, {"folder", round(folder_, number).string()}, {"programs", programs_of(round(folder_, number))}};
-        return told;
+        status["waiting"] = {{"round", number}, {"folder", round(folder_, number).string()}, {"programs", programs_of(round(folder_, number))}};
+        return status;
     };
     if (written_ > done_) return waiting(written_);
-    if (written_ >= limits_.rounds) return told;
+    if (written_ >= limits_.rounds) return status;
     const bool last = written_ + 1 == limits_.rounds;
     RoundMeasurer::Pending wanted = measurer.wanted(last ? 0 : static_cast<std::size_t>(limits_.programs));
     if (last) std::erase_if(wanted.networks, [](const RoundMeasurer::WantedNetwork& n) { return n.use != RoundMeasurer::Use::last; });
-    if (wanted.empty()) return told;
+    if (wanted.empty()) return status;
     std::vector<ScheduledNetwork> networks;
     for (const RoundMeasurer::WantedNetwork& n : wanted.networks) networks.push_back({n.graph, n.weights, n.schedules});
     const fs::path writing = folder_ / ".writing";
@@ -94,7 +94,7 @@ nlohmann::json Rounds::next(const RoundMeasurer& measurer, Progress& progress) {
     for (const std::string& why : report.left_out) progress.note("left out: " + why.substr(0, 300));
     if (report.programs == 0) {
         fs::remove_all(writing);
-        return told;
+        return status;
     }
     fs::rename(writing, round(folder_, written_ + 1));  // a round is there whole, or not at all
     return waiting(++written_);

@@ -75,6 +75,10 @@ ReadNetwork read_network(const OptimizeRequest& request);
 // The rules of a file for a network: without sets that are meant for other classes. `architecture`: auto, all, or the name of a class.
 RuleBook rules_for(const OptimizeRequest& request, const Graph& graph);
 
+// How the oracle of a run judges: the conditions of the rule file's networks, with the user's data, weights and points. `read` must outlive the oracle, which
+// takes its weights.
+OracleOptions oracle_options(const OptimizeRequest& request, const ReadNetwork& read, const RuleBook& book);
+
 // A time as every file of a run writes it (docs/reference/formats.md).
 nlohmann::json latency_json(const Measured& m);
 

@@ -26,7 +26,7 @@ Times::Times(const OptimizeRequest& request, const Graph& graph, Target target, 
 Timing Times::timing() {
     if (elsewhere_)
         return {*nests_, [this](const Graph& graph, const Weights& weights, const Schedules& schedules, bool last) {
-                    return elsewhere_->network(graph, weights, schedules, last ? RoundMeasurer::Use::last : RoundMeasurer::Use::beside);
+                    return elsewhere_->network(graph, weights, schedules, last ? RoundMeasurer::Use::last : RoundMeasurer::Use::candidate);
                 }};
     if (target_.reach == Reach::here) return {*nests_, {}};
     return {*nests_, [this](const Graph& graph, const Weights&, const Schedules& schedules, bool) {

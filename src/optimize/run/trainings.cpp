@@ -68,13 +68,13 @@ Trainings read_trainings(const SourcePtr& source, const Graph& original, const f
     for (const auto& [text, t] : by_plan)
         trained.push_back(
             {size_of(apply_plan(original, read_plan(t.plan), named)), whole.mean() - t.trained.mean(), static_cast<int>(t.trained.accuracies.size())});
-    out.taught = std::make_shared<CalibratedLoss>(size_of(original), std::move(trained), static_cast<int>(whole.accuracies.size()));
+    out.calibration = std::make_shared<CalibratedLoss>(size_of(original), std::move(trained), static_cast<int>(whole.accuracies.size()));
     return out;
 }
 
 Trainings read_trainings(const fs::path& file, const Graph& original, const fs::path& rules) {
     Trainings all = read_trainings(read_source(file), original, rules);
-    if (all.taught->networks() == 0) throw missing_training(file.string(), fmt::format("a network that was made from '{}'", original.name));
+    if (all.calibration->networks() == 0) throw missing_training(file.string(), fmt::format("a network that was made from '{}'", original.name));
     return all;
 }
 

@@ -18,7 +18,7 @@ struct Trained {
 };
 
 struct Trainings {
-    std::shared_ptr<const CalibratedLoss> taught;
+    std::shared_ptr<const CalibratedLoss> calibration;
     std::string lines;  // those of the file that are about this network
 };
 

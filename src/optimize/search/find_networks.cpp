@@ -23,7 +23,6 @@
 #include "optimize/run/objective.hpp"
 #include "optimize/run/sites.hpp"
 #include "optimize/search/application_guard.hpp"
-#include "optimize/search/extraction.hpp"
 #include "optimize/search/latency_model.hpp"
 #include "optimize/train/train_networks.hpp"
 #include "optimize/tune/time_networks.hpp"
@@ -148,7 +147,7 @@ public:
     // --- training ---------------------------------------------------------------------------------------------------------
 
     void learn(const Trainings& trainings) override {
-        run_.oracle->teach(trainings.taught);
+        run_.oracle->calibrate(trainings.calibration);
         applications_.forget();
         for (FoundNetwork& t : out_.timed) {
             t.judged = judge_.judge({&t.network.graph, 1}).front();

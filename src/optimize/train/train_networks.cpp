@@ -10,7 +10,7 @@
 #include "base/hash.hpp"
 #include "graph/model_json.hpp"
 #include "graph/safetensors.hpp"
-#include "optimize/run/trainable.hpp"
+#include "optimize/train/trainer.hpp"
 
 namespace loopegg {
 namespace {
@@ -77,7 +77,7 @@ void NetworkTraining::train_candidates(CandidateSource& source) {
         source.learn(known);
         if (left() <= 0) break;
         bool tuned = false;
-        const std::vector<Chosen> chosen = choose(source, *known.taught, tuned);
+        const std::vector<Chosen> chosen = choose(source, *known.calibration, tuned);
         if (!chosen.empty()) {
             train(chosen, source), fruitless = 0;
             continue;
@@ -90,10 +90,10 @@ void NetworkTraining::train_candidates(CandidateSource& source) {
 }
 
 // One network for each run that may start together. What each is expected to reach is believed at once, so that the next one is unlike it.
-std::vector<NetworkTraining::Chosen> NetworkTraining::choose(CandidateSource& source, const CalibratedLoss& taught, bool& tuned) const {
+std::vector<NetworkTraining::Chosen> NetworkTraining::choose(CandidateSource& source, const CalibratedLoss& calibration, bool& tuned) const {
     std::vector<TrainingCandidate> candidates = source.candidates();
     std::vector<bool> excluded(candidates.size(), false), about_to_be(candidates.size(), false);
-    CalibratedLoss believed = taught;
+    CalibratedLoss believed = calibration;
     std::vector<Chosen> chosen;
     const auto wanted = static_cast<std::size_t>(std::min(request_.jobs, left()));
     for (std::size_t tries = 0; chosen.size() < wanted && tries < (1 + tuned_for_each) * wanted; ++tries) {

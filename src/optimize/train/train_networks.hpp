@@ -1,5 +1,5 @@
-// Search, train, learn: has the networks of a search trained that teach most, and teaches the guard what they reached,
-// until a budget of training runs is spent.
+// Search, train, calibrate: has those networks of a search trained that are most informative, and calibrates the guard on their accuracy, until a budget of
+// training runs is spent.
 #pragma once
 #include <string>
 #include <vector>
@@ -60,7 +60,7 @@ private:
         double speedup;
     };
     int left() const { return request_.budget - static_cast<int>(ledger_.ended()); }
-    std::vector<Chosen> choose(CandidateSource& source, const CalibratedLoss& taught, bool& tuned) const;
+    std::vector<Chosen> choose(CandidateSource& source, const CalibratedLoss& calibration, bool& tuned) const;
     void train(const std::vector<Chosen>& chosen, CandidateSource& source);
     void report(const Chosen& chosen, const TrainingOutcome& outcome);
     double seconds_allowed() const;

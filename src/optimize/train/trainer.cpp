@@ -10,11 +10,15 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "backends/network/int8_calibration.hpp"
 #include "base/child_process.hpp"
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/quote.hpp"
 #include "base/text.hpp"
+#include "graph/model_json.hpp"
+#include "graph/pytorch/network_py.hpp"
+#include "graph/safetensors.hpp"
 
 namespace loopegg {
 namespace fs = std::filesystem;
@@ -118,6 +122,15 @@ void Trainer::train(std::span<const TrainingTask> tasks, const std::function<voi
         waiting();
         if (!running.empty()) std::this_thread::sleep_for(std::chrono::duration<double>(poll_seconds));
     }
+}
+
+void write_trainable(const fs::path& folder, Graph graph, const Weights* weights, const Plan& plan) {
+    fs::create_directories(folder);
+    graph.weights_file = weights ? "weights.safetensors" : "";
+    if (weights) write_file(folder / graph.weights_file, write_safetensors(without_int8_scales(*weights)));
+    write_file(folder / "plan.json", write_plan(plan));
+    write_file(folder / "model.json", write_model(graph));
+    write_file(folder / "network.py", network_py(graph));
 }
 
 }  // namespace loopegg

@@ -6,10 +6,14 @@
 #include <span>
 #include <string>
 
+#include "graph/graph.hpp"
+#include "graph/weights.hpp"
+#include "nest/plan/plan.hpp"
+
 namespace loopegg {
 
 struct TrainingTask {
-    std::filesystem::path folder;  // with the network (run/trainable.hpp)
+    std::filesystem::path folder;  // with the network (write_trainable)
     int seed = 1;
 };
 
@@ -36,5 +40,9 @@ struct Trainer {
     void train(std::span<const TrainingTask> tasks, const std::function<void(std::size_t task, const TrainingOutcome&)>& ended,
                const std::function<void()>& waiting) const;
 };
+
+// Writes a network as files that people train with their own code: plan.json, model.json, network.py (a PyTorch module), and weights.safetensors unless
+// `weights` is null.
+void write_trainable(const std::filesystem::path& folder, Graph graph, const Weights* weights, const Plan& plan);
 
 }  // namespace loopegg

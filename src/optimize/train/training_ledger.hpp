@@ -25,7 +25,7 @@ struct LedgerNetwork {
     std::string name;             // "original", "front-3"
     nlohmann::json plan;          // as plan.json has it
     ExpectedLoss predicted{};     // before its first training
-    nlohmann::json extraction{};  // search/extraction.hpp
+    nlohmann::json extraction{};  // extraction_json of network/front.hpp
     std::vector<TrainingRun> runs{};
 
     Trained trained() const;  // the runs that did not fail

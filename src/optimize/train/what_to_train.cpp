@@ -25,8 +25,8 @@ double expected_excess(double mean, double deviation) {
 
 class Gains {
 public:
-    Gains(const CalibratedLoss& taught, std::span<const TrainingOption> options, const TrainingGoal& goal) : options_(options), goal_(goal) {
-        for (const TrainingOption& o : options) beliefs_.push_back(taught.belief(o.size));
+    Gains(const CalibratedLoss& calibration, std::span<const TrainingOption> options, const TrainingGoal& goal) : options_(options), goal_(goal) {
+        for (const TrainingOption& o : options) beliefs_.push_back(calibration.belief(o.size));
     }
 
     double of(std::size_t i) const { return std::isfinite(goal_.limit_ms) ? in_points(i) : in_time(i); }
@@ -65,8 +65,8 @@ private:
 
 }  // namespace
 
-std::optional<std::size_t> max_promising(const CalibratedLoss& taught, std::span<const TrainingOption> options, const TrainingGoal& goal) {
-    const Gains gains(taught, options, goal);
+std::optional<std::size_t> max_promising(const CalibratedLoss& calibration, std::span<const TrainingOption> options, const TrainingGoal& goal) {
+    const Gains gains(calibration, options, goal);
     std::optional<std::size_t> chosen;
     double most = 0;
     for (std::size_t i = 0; i < options.size(); ++i) {

@@ -26,6 +26,6 @@ struct TrainingGoal {
 // what is believed of its loss decides. So a
 // run can show that an option is better than the best of the others, or that the best one is worse (knowledge gradient; Frazier et al. 2008). None where no run
 // promises anything.
-std::optional<std::size_t> max_promising(const CalibratedLoss& taught, std::span<const TrainingOption> options, const TrainingGoal& goal);
+std::optional<std::size_t> max_promising(const CalibratedLoss& calibration, std::span<const TrainingOption> options, const TrainingGoal& goal);
 
 }  // namespace loopegg

@@ -4,8 +4,8 @@
 #include "egraph/runner.hpp"
 #include "nest/term/class_terms.hpp"
 #include "rewrite/rule_books.hpp"
+#include "rules/judged.hpp"
 #include "rules/limits.hpp"
-#include "rules/unproved.hpp"
 
 namespace loopegg {
 

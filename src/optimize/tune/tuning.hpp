@@ -37,4 +37,8 @@ Schedules best_schedules(const Run& run, const Network& network, const Tuning& t
 // compiled into the network, in folders inside `scratch`, and its steps are timed there. A site without an entry runs best with its default schedule.
 Schedules fastest_in_network(const Run& run, const Network& network, const Tuning& tuning, const std::filesystem::path& scratch, KernelCache& kernels);
 
+// The schedules with the fastest nest that computes each chain of the network block by block. The nests are timed by themselves; whether the network is faster
+// with them is for the caller to find out.
+Schedules with_blocks(const Run& run, const Graph& graph, Schedules schedules);
+
 }  // namespace loopegg

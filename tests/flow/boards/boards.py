@@ -148,7 +148,7 @@ def a_board_whose_power_goes_loses_no_candidate():
     return f" ({sum(two.address in a['machine'] for a in got['answers'])} of 16 on the board that went)"
 
 
-def go_on(pid):
+def resume(pid):
     with contextlib.suppress(ProcessLookupError):   # the driver may have given this worker up, and ended it
         os.kill(pid, signal.SIGCONT)
 
@@ -170,7 +170,7 @@ def stop_in_the_middle(b, process):
                 continue
             if open(f"/proc/{candidates[0]}/stat").read().rpartition(")")[2].split()[0] == "T":
                 return worker, candidates[0]
-            go_on(worker)   # the candidate had ended before it was stopped
+            resume(worker)   # the candidate had ended before it was stopped
         time.sleep(0.02)
     raise AssertionError("no candidate was seen on the board")
 
@@ -182,7 +182,7 @@ def a_board_that_stands_still_loses_no_candidate():
     stopped = stop_in_the_middle(board("one"), process)
     time.sleep(limit + 1)
     for pid in stopped:
-        go_on(pid)
+        resume(pid)
     got, said = finish(process)
     assert all(a["timed"] for a in got["answers"]), (got, said)
 

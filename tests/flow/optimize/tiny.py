@@ -55,6 +55,7 @@ def a_second_search_learns_from_what_was_trained(out, timed):
     r = optimize("taught", "--max-loss", "6", "--trainings", trainings)
     assert [n["loss"]["points"] for n in r["networks"] if n.get("finalist") == name] != [timed[0]["loss"]["points"]], r["networks"]
     assert len(open(f"{FOLDER.name}/taught/trainings.jsonl").readlines()) == 18
+    assert f"loopegg explain {FOLDER.name}/taught --check" in open(f"{FOLDER.name}/taught/report.html").read()
     checked = run("explain", f"{FOLDER.name}/taught", "--check", "--recheck", MODEL)
     assert checked.returncode == 0, checked.stdout + checked.stderr
     expect_certified(f"{FOLDER.name}/taught", 0 if r["returned"] == "original" else 2)    # what trainings taught is no formula

@@ -1,8 +1,10 @@
 """The checkers of the tree look at what git tracks. The checker of the house counts parameters, of declarations and definitions alone, however they are written."""
+import os
 import pathlib
 import subprocess
 import sys
 import tempfile
+import unittest.mock
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
@@ -69,6 +71,8 @@ def what_a_user_leaves_in_the_clone_is_not_looked_at():
             (root / name).write_text("x" * 500 + "\n")
         subprocess.run("git init -q && git add src README.md", shell=True, check=True, cwd=folder)
         assert checker.tree_files(root) == ["README.md", "src/a.cpp"], checker.tree_files(root)
+        with unittest.mock.patch.dict(os.environ, PATH=folder):       # a container without git
+            assert checker.tree_files(root) == ["README.md", "m.json", "src/a.cpp"], checker.tree_files(root)
         subprocess.run(["rm", "-rf", folder + "/.git"], check=True)   # an unpacked archive: the folders of the tree alone
         assert checker.tree_files(root) == ["README.md", "m.json", "src/a.cpp"], checker.tree_files(root)
 

@@ -109,7 +109,7 @@ TEST_CASE("two libraries of the same names stay apart", "[flow]") {
     CHECK((x(1) == 1 && x(1) == 2 && y(1) == 1));
 }
 
-TEST_CASE("what cannot be linked is told", "[errors]") {
+TEST_CASE("what cannot be linked is reported", "[errors]") {
     const std::string a = object_of("int f(void) { return 1; }\nint g(void) { return f(); }\n"), b = object_of("int f(void) { return 2; }\n");
     CHECK(refusal({{a, b}, {}, {}}) == "'f' is defined twice");
     CHECK(refusal({{object_of("extern int missing(void);\nint f(void) { return missing(); }\n")}, {}, {}}) == "'missing' is nowhere");

@@ -90,10 +90,10 @@ TEST_CASE("every turn of a loop runs once, with any number of threads") {
         Team team(threads);
         for (int use : {threads, 1, (threads + 1) / 2})
             for (int turns : {1, 2, 3, 7, 16, 33, 1000})
-                for (int told : {0, turns, 5}) {  // a wrong number costs time and nothing else
-                    CAPTURE(threads, use, turns, told);
+                for (int announced : {0, turns, 5}) {  // a wrong number costs time and nothing else
+                    CAPTURE(threads, use, turns, announced);
                     loopeggrt_team_use(team, use);
-                    loopeggrt_team_turns(team, told);
+                    loopeggrt_team_turns(team, announced);
                     for (int again = 0; again < 20; ++again) REQUIRE(counted(turns) == once_each(turns));
                 }
     }
@@ -201,7 +201,7 @@ TEST_CASE("each loop of a kernel is cut by its own number of turns") {
     CHECK(parts == std::vector{6, 6});
     parts.clear();
 
-    // Another kernel whose loop joins the first loop does not change what the second loop is told.
+    // Another kernel whose loop joins the first loop does not change what the second loop gets.
     struct Other {
         loopegg_team* team;
         int (*cut)(int, ParallelGroup*, void*);

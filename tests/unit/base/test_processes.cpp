@@ -208,7 +208,7 @@ TEST_CASE("a stage inside another ends first, and the outer one still has its li
     CHECK(at(text, "again        not finished") < at(text, "confirm      both measured"));
 }
 
-TEST_CASE("nobody need be told", "[unit][base]") {
+TEST_CASE("a notice without a recipient is no error", "[unit][base]") {
     Progress::Inner inner(nullptr, "compile", 3);
     inner.finish("3 kernels");
 }

@@ -64,7 +64,7 @@ TEST_CASE("a batch file is every combination of its lists", "[unit][batch]") {
     CHECK(alike[0].name != alike[1].name);
 }
 
-TEST_CASE("mistakes in a batch file are told with their place", "[errors][batch]") {
+TEST_CASE("mistakes in a batch file are reported with their place", "[errors][batch]") {
     CHECK_THROWS_WITH(jobs_of(R"({"targets": ["host"]})"), Catch::Contains("models"));
     CHECK_THROWS_WITH(jobs_of("{\"models\": [\"a\"],\n \"target\": [\"host\"]}"), Catch::Contains("jobs.json:2") && Catch::Contains("did you mean 'targets'"));
     CHECK_THROWS_WITH(jobs_of(R"({"models": []})"), Catch::Contains("empty"));

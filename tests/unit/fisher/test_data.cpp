@@ -110,9 +110,9 @@ TEST_CASE("drawn pictures are seeded, and like photographs in what neighbours an
     const double count = static_cast<double>(x.size()), mean = sum / count;
     CHECK(std::abs(mean) < 0.15);
     CHECK(std::sqrt(squares / count - mean * mean) == Approx(1).margin(0.15));
-    const double beside = agreement(x, 1, side), below = agreement(x, side, side), far = agreement(x, 16, side / 16);
-    CHECK(beside > 0.7);
+    const double adjacent = agreement(x, 1, side), below = agreement(x, side, side), far = agreement(x, 16, side / 16);
+    CHECK(adjacent > 0.7);
     CHECK(below > 0.7);
-    CHECK(far < 0.6 * beside);
+    CHECK(far < 0.6 * adjacent);
     CHECK(agreement(x, side * side, channels) > 0.6);
 }

@@ -59,7 +59,7 @@ TEST_CASE("less work is expected to lose more, and the interval holds the loss")
     }
 }
 
-TEST_CASE("parameters that few places cannot teach are cheap to lose") {
+TEST_CASE("parameters that few places cannot train are cheap to lose") {
     // The last stage of this network has 13 million parameters on 16 pixels, the first a quarter of a million on 1,024.
     const MeasureInput original = resnet34();
     CHECK(loss_of(original, with_share(original, 16, 0.3)).points < 0.5 * loss_of(original, with_share(original, 1024, 0.3)).points);
@@ -163,7 +163,7 @@ TEST_CASE("an output that sees less of the image loses more") {
 
 TEST_CASE("pixels that a stride skips are unread, unless another reader reads them") {
     const Graph graph = zoo_graph("resnet34-cifar10");
-    CHECK(sizes_of(graph).unread == 0);  // a 3x3 window beside every projection
+    CHECK(sizes_of(graph).unread == 0);  // a 3x3 window next to every projection
     const Graph dropped = without_branch(graph, branch_written_by(graph, "layer2.0.conv2"));
     CHECK(sizes_of(dropped).unread == Approx(std::log(4)));
     const Graph other = without_branch(graph, branch_written_by(graph, "layer2.3.conv2"));
@@ -221,7 +221,7 @@ MeasureInput with_shares(double share, std::int64_t places = 0, double other = 1
 ExpectedLoss guess(const MeasureInput& variant) { return expected_loss(resnet34(), loss_parts(resnet34(), variant)); }
 
 // Networks that lose `times` as much as the guard expects, with so many seeds each.
-CalibratedLoss teach(double times, std::vector<double> shares, int seeds = 4) {
+CalibratedLoss calibrated(double times, std::vector<double> shares, int seeds = 4) {
     std::vector<TrainedNetwork> trained;
     for (double share : shares) trained.push_back({with_shares(share), times * guess(with_shares(share)).points, seeds});
     return CalibratedLoss(resnet34(), trained, 1000);
@@ -230,55 +230,55 @@ CalibratedLoss teach(double times, std::vector<double> shares, int seeds = 4) {
 }  // namespace
 
 TEST_CASE("without trainings the guard expects what it expected") {
-    const CalibratedLoss taught(resnet34(), {}, 1);
-    for (double share : {0.8, 0.4, 0.1}) CHECK(taught.loss(with_shares(share)).points == Approx(guess(with_shares(share)).points));
+    const CalibratedLoss calibration(resnet34(), {}, 1);
+    for (double share : {0.8, 0.4, 0.1}) CHECK(calibration.loss(with_shares(share)).points == Approx(guess(with_shares(share)).points));
 }
 
-TEST_CASE("the original loses nothing, whatever was taught") {
-    const ExpectedLoss loss = teach(3, {0.5, 0.2}).loss(resnet34());
+TEST_CASE("the original loses nothing, whatever it is calibrated on") {
+    const ExpectedLoss loss = calibrated(3, {0.5, 0.2}).loss(resnet34());
     CHECK(loss.points == 0);
     CHECK(loss.high == 0);
 }
 
 TEST_CASE("training runs that agree with the guard change nothing") {
-    const CalibratedLoss taught = teach(1, {0.7, 0.5, 0.2});
-    for (double share : {0.6, 0.3}) CHECK(taught.loss(with_shares(share)).points == Approx(guess(with_shares(share)).points).margin(1e-9));
+    const CalibratedLoss calibration = calibrated(1, {0.7, 0.5, 0.2});
+    for (double share : {0.6, 0.3}) CHECK(calibration.loss(with_shares(share)).points == Approx(guess(with_shares(share)).points).margin(1e-9));
 }
 
 TEST_CASE("a network that was trained often is expected to lose what it lost") {
     for (double times : {0.4, 2.0}) {
         const MeasureInput network = with_shares(0.3);
         const double lost = times * guess(network).points;
-        CHECK(teach(times, {0.3}, 1000).loss(network).points == Approx(lost).margin(0.05));
+        CHECK(calibrated(times, {0.3}, 1000).loss(network).points == Approx(lost).margin(0.05));
     }
 }
 
-TEST_CASE("few trainings teach that all losses are twice what the guard expects") {
-    const CalibratedLoss taught = teach(2, {0.5, 0.35, 0.2});
+TEST_CASE("few training runs show that all losses are twice what the guard expects") {
+    const CalibratedLoss calibration = calibrated(2, {0.5, 0.35, 0.2});
     for (double share : {0.6, 0.3, 0.15}) {
         const double before = guess(with_shares(share)).points, lost = 2 * before;
-        CHECK(std::abs(taught.loss(with_shares(share)).points - lost) < 0.35 * std::abs(before - lost));
+        CHECK(std::abs(calibration.loss(with_shares(share)).points - lost) < 0.35 * std::abs(before - lost));
     }
 }
 
-TEST_CASE("trainings teach which stage counts for more") {
+TEST_CASE("training runs show which stage counts for more") {
     // These networks lose much where the first stage is small, and nothing where the third stage is small.
     std::vector<TrainedNetwork> trained;
     for (double share : {0.7, 0.5, 0.3}) {
         trained.push_back({with_shares(1, 1024, share), 2 * guess(with_shares(1, 1024, share)).points, 6});
         trained.push_back({with_shares(1, 64, share), 0.2 * guess(with_shares(1, 64, share)).points, 6});
     }
-    const CalibratedLoss taught(resnet34(), trained, 1000);
+    const CalibratedLoss calibration(resnet34(), trained, 1000);
     const MeasureInput first = with_shares(1, 1024, 0.4), third = with_shares(1, 64, 0.4);
-    CHECK(taught.loss(first).points > 1.5 * guess(first).points);
-    CHECK(taught.loss(third).points < 0.6 * guess(third).points);
+    CHECK(calibration.loss(first).points > 1.5 * guess(first).points);
+    CHECK(calibration.loss(third).points < 0.6 * guess(third).points);
 }
 
-TEST_CASE("networks that train better than their original do not teach that less work is better") {
-    const CalibratedLoss taught = teach(-1, {0.5, 0.35, 0.2});
+TEST_CASE("networks that train better than their original do not imply that less work is better") {
+    const CalibratedLoss calibration = calibrated(-1, {0.5, 0.35, 0.2});
     double before = 0;
     for (double share : {0.9, 0.6, 0.4, 0.25, 0.1}) {
-        const ExpectedLoss loss = taught.loss(with_shares(share));
+        const ExpectedLoss loss = calibration.loss(with_shares(share));
         CHECK(loss.points > before);
         before = loss.points;
     }
@@ -286,23 +286,24 @@ TEST_CASE("networks that train better than their original do not teach that less
 
 TEST_CASE("more trainings make the interval narrower, and one training's error stays in it") {
     const MeasureInput network = with_shares(0.3);
-    const auto width = [&](const CalibratedLoss& taught) { return taught.loss(network).high - taught.loss(network).low; };
-    const double none = width(CalibratedLoss(resnet34(), {}, 1)), one = width(teach(1, {0.35})), many = width(teach(1, {0.5, 0.35, 0.3, 0.25, 0.2}, 50));
+    const auto width = [&](const CalibratedLoss& calibration) { return calibration.loss(network).high - calibration.loss(network).low; };
+    const double none = width(CalibratedLoss(resnet34(), {}, 1)), one = width(calibrated(1, {0.35})),
+                 many = width(calibrated(1, {0.5, 0.35, 0.3, 0.25, 0.2}, 50));
     CHECK(one < none);
     CHECK(many < one);
     CHECK(many > 0.7);
 }
 
-TEST_CASE("what was taught has a key of its own") {
-    CHECK(teach(2, {0.5}).key() == teach(2, {0.5}).key());
-    CHECK(teach(2, {0.5}).key() != teach(2, {0.4}).key());
-    CHECK(teach(2, {0.5}).key() != teach(2.1, {0.5}).key());
-    CHECK(teach(2, {0.5}).key() != teach(2, {0.5}, 5).key());
+TEST_CASE("a calibration has its own key") {
+    CHECK(calibrated(2, {0.5}).key() == calibrated(2, {0.5}).key());
+    CHECK(calibrated(2, {0.5}).key() != calibrated(2, {0.4}).key());
+    CHECK(calibrated(2, {0.5}).key() != calibrated(2.1, {0.5}).key());
+    CHECK(calibrated(2, {0.5}).key() != calibrated(2, {0.5}, 5).key());
 }
 
 TEST_CASE("what would be known after another training is what is known once it is there") {
     const MeasureInput network = with_shares(0.3);
-    const CalibratedLoss before = teach(2, {0.5, 0.2}), after = teach(2, {0.5, 0.2, 0.3});
+    const CalibratedLoss before = calibrated(2, {0.5, 0.2}), after = calibrated(2, {0.5, 0.2, 0.3});
     const CalibratedLoss with = before.with({network, 2 * guess(network).points, 4});
     for (double share : {0.6, 0.3, 0.1}) CHECK(with.belief(with_shares(share)).points == Approx(after.belief(with_shares(share)).points));
     CHECK(with.key() == after.key());

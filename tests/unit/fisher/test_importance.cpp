@@ -100,13 +100,13 @@ TEST_CASE("every site that writes channels is scored, of convolutions and of tok
 namespace {
 
 // A folder of images of two classes that a network with the right weights tells apart: the first channel is the class, the second is noise.
-struct Told {
+struct Scored {
     ScratchFile place{".folder"};
     ScratchFolder folder{place.path()};
     Graph graph;
     Weights weights;
 
-    explicit Told(bool labels_fit) {
+    explicit Scored(bool labels_fit) {
         GraphBuilder b("told");
         std::string hidden = b.relu("r", b.conv("c", b.input("x", {1, 2, 2, 2}), {.out = 4, .kernel = 1}));
         graph = b.finish({b.linear("fc", b.node("flatten", "flat", {b.node("global_avg_pool", "pool", {hidden})}), 2)});
@@ -128,8 +128,8 @@ struct Told {
 }  // namespace
 
 TEST_CASE("Fisher Potential chooses where trained weights and data are there, and sees what magnitude does not", "[unit][fisher]") {
-    const Told told(true);
-    const Importance by_fisher = told.importance();
+    const Scored scored(true);
+    const Importance by_fisher = scored.importance();
     INFO(by_fisher.why);
     CHECK(by_fisher.criterion == Criterion::fisher);
     CHECK(by_fisher.why.find("100% correctly") != std::string::npos);
@@ -140,29 +140,29 @@ TEST_CASE("Fisher Potential chooses where trained weights and data are there, an
     GraphBuilder b("told");
     std::string hidden = b.relu("r", b.conv("c", b.input("x", {1, 2, 2, 2}), {.out = 2, .kernel = 1}));
     const Graph narrow = b.finish({b.linear("fc", b.node("flatten", "flat", {b.node("global_avg_pool", "pool", {hidden})}), 2)});
-    CHECK(carry_weights(told.graph, told.weights, narrow, 0, by_fisher.worth()).at("c.weight").values == std::vector<float>{3, 0, -3, 0});
-    const Importance by_magnitude = importance_of(told.graph, &told.weights, {});
+    CHECK(carry_weights(scored.graph, scored.weights, narrow, 0, by_fisher.worth()).at("c.weight").values == std::vector<float>{3, 0, -3, 0});
+    const Importance by_magnitude = importance_of(scored.graph, &scored.weights, {});
     CHECK(by_magnitude.criterion == Criterion::magnitude);
-    CHECK(carry_weights(told.graph, told.weights, narrow, 0, by_magnitude.worth()).at("c.weight").values == std::vector<float>{0, 9, 0, 9});
+    CHECK(carry_weights(scored.graph, scored.weights, narrow, 0, by_magnitude.worth()).at("c.weight").values == std::vector<float>{0, 9, 0, 9});
 
-    const nlohmann::json told_json = importance_json(by_fisher, told.graph, narrow);
-    CHECK(told_json.at("criterion") == "fisher");
-    CHECK(told_json.at("kept").at("channels") == Approx(1));
+    const nlohmann::json scored_json = importance_json(by_fisher, scored.graph, narrow);
+    CHECK(scored_json.at("criterion") == "fisher");
+    CHECK(scored_json.at("kept").at("channels") == Approx(1));
 }
 
 TEST_CASE("without trained weights, without data, or where the two do not fit together, something else chooses and says why", "[unit][fisher]") {
-    const Told told(true);
-    CHECK(told.importance(false).criterion == Criterion::first);
-    CHECK_FALSE(told.importance(false).worth());
-    CHECK(importance_of(told.graph, &told.weights, {"synthetic"}).criterion == Criterion::magnitude);
+    const Scored scored(true);
+    CHECK(scored.importance(false).criterion == Criterion::first);
+    CHECK_FALSE(scored.importance(false).worth());
+    CHECK(importance_of(scored.graph, &scored.weights, {"synthetic"}).criterion == Criterion::magnitude);
 
-    const Importance wrong = Told(false).importance();
+    const Importance wrong = Scored(false).importance();
     INFO(wrong.why);
     CHECK(wrong.criterion == Criterion::magnitude);
     CHECK(wrong.why.find("20 of 40 images") != std::string::npos);
     CHECK(wrong.why.find("no more than chance") != std::string::npos);
 
-    Told flat(true);
+    Scored flat(true);
     for (float& v : flat.weights["fc.weight"].values) v *= 1e4f;  // so sure of its answers that nothing moves them
     const Importance sure = flat.importance();
     INFO(sure.why);

@@ -161,17 +161,17 @@ TEST_CASE("formulas of sizes are answered without a network that runs", "[unit]"
     for (std::size_t i = 0; i < all.size(); ++i) CHECK(says_the_same(judged[i], by_size[i], 1e-12));
 }
 
-TEST_CASE("an oracle that is taught later answers as one that was taught before", "[unit][fisher]") {
+TEST_CASE("an oracle that is calibrated later answers as one that was calibrated before", "[unit][fisher]") {
     const Graph g = small_network();
     const std::vector<Graph> all = variants(g);
     OracleOptions plain;
     plain.batch = 2, plain.seeds = 1;
-    OracleOptions taught = plain;
+    OracleOptions calibrated = plain;
     const MeasureInput original = sizes_of(g);
-    taught.taught = std::make_shared<CalibratedLoss>(original, std::vector<TrainedNetwork>{{sizes_of(all[0]), 3, 2}}, 1);
-    const auto later = make_oracle(plain), before = make_oracle(taught);
+    calibrated.calibration = std::make_shared<CalibratedLoss>(original, std::vector<TrainedNetwork>{{sizes_of(all[0]), 3, 2}}, 1);
+    const auto later = make_oracle(plain), before = make_oracle(calibrated);
     const std::vector<Verdict> untaught = later->judge(g, all);
-    later->teach(taught.taught);
+    later->calibrate(calibrated.calibration);
     CHECK(later->evidence().empty());
     const std::vector<Verdict> a = later->judge(g, all), b = before->judge(g, all);
     bool changed = false;

@@ -105,7 +105,7 @@ TEST_CASE("a teacher is learned from", "[unit][fisher]") {
     CHECK(learned != trained(student, options()));
 }
 
-TEST_CASE("mixed images teach, and an interrupted training with them goes on to the same weights", "[unit][fisher]") {
+TEST_CASE("mixed images train, and an interrupted training run with them resumes to the same weights", "[unit][fisher]") {
     Graph g = classifier();
     Checkpoint c;
     TrainOptions mixing = options();

@@ -244,7 +244,7 @@ TEST_CASE("ONNX Runtime computes what the interpreter computes", "[flow][graph]"
     for (const Graph& g : all) {
         INFO(g.name << " " << to_string(g.nodes[0].domain));
         Weights w = lively(g, 6);
-        how.max_inside = how.max_inside == 0 ? 1u << 30 : 0;  // every second one has its weights beside it
+        how.max_inside = how.max_inside == 0 ? 1u << 30 : 0;  // every second one has its weights next to it
         Tensor x = normal_tensor(g.inputs[0].shape, 7, "x");
         Tensor ours = interpret(g, w, {{g.inputs[0].name, x}}).at(g.outputs[0]);
         CHECK(difference(runtime_output(folder.path, onnx_files(g, w, "m.onnx", how), x), ours) < 1e-4);

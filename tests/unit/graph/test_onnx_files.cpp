@@ -1,4 +1,4 @@
-// ONNX files as files: their names, sizes and opsets, the weights beside them, and the process that parses them.
+// ONNX files as files: their names, sizes and opsets, the weights next to them, and the process that parses them.
 #include <catch2/catch.hpp>
 
 #include <random>
@@ -70,7 +70,7 @@ TEST_CASE("an ONNX file is one whatever its name", "[unit][graph]") {
     }
 }
 
-TEST_CASE("weights beside the file are read, from its own folder alone", "[unit][graph][errors]") {
+TEST_CASE("weights next to the file are read, from its own folder alone", "[unit][graph][errors]") {
     Folder folder;
     Made m({1, 2});
     m.constant("w", floats({2, 2}, {1, 2, 3, 4})).node("MatMul", {"x", "w"}, {"y"}).output("y");

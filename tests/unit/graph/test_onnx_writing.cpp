@@ -1,4 +1,4 @@
-// What goes out as ONNX is what its reader needs to deploy it in place of the file that came in: names, opset, open batch, weights beside it, words.
+// What goes out as ONNX is what its reader needs to deploy it in place of the file that came in: names, opset, open batch, weights next to it, words.
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -216,7 +216,7 @@ TEST_CASE("rows and columns that come back do so by one operator", "[unit][graph
     }
 }
 
-TEST_CASE("large weights stand beside the file, and are read from there", "[unit][graph]") {
+TEST_CASE("large weights are stored next to the file, and are read from there", "[unit][graph]") {
     const Folder folder;
     const Model m = imported(classifier(18));
     OnnxWriting how;

@@ -78,7 +78,7 @@ TEST_CASE("channels are followed through depthwise convolutions, concatenations,
     CHECK(stream_of(grouped, "layer1.0.conv3").blocks == 1);
 }
 
-TEST_CASE("branches end in additions and concatenations, and a branch beside a projection is the branch", "[unit][graph]") {
+TEST_CASE("branches end in additions and concatenations, and a branch next to a projection is the branch", "[unit][graph]") {
     const Graph resnet = zoo_graph("resnet34-cifar10");
     const std::vector<Branch> branches = branches_of(resnet);
     CHECK(branches.size() == 16);

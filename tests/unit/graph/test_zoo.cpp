@@ -95,7 +95,7 @@ TEST_CASE("the memory of activations is what is alive at once", "[unit][graph]")
     CHECK(peak_activation_bytes(zoo_graph("resnet34-cifar10")) == 3 * 64 * 32 * 32 * 4);
 }
 
-TEST_CASE("every network of the zoo is told for what it is", "[unit][graph]") {
+TEST_CASE("every network of the zoo is classified correctly", "[unit][graph]") {
     struct Case {
         const char* model;
         ArchitectureClass kind;

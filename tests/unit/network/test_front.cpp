@@ -126,7 +126,7 @@ TEST_CASE("of the widths that a rule lists, only those come back", "[unit][netwo
     CHECK(widths_of(networks_of(halves), "conv1") == std::set<std::int64_t>{16, 32});
 }
 
-TEST_CASE("a custom rule over networks is on the front where it pays", "[unit][network]") {
+TEST_CASE("a custom rule over networks is on the front where it is faster", "[unit][network]") {
     const std::string skip =
         "(ruleset own (rule skip-layer (row ?x (row ?y ?z)) ~> (row ?x ?z) :when (computes ?y) (= (channels ?x) (channels ?y)) (capacity)))";
     const SmallFront small(chain_of(32, 32), network_rules(shipped_network_rules() + skip, "own widths"), {.max_points = 1e6});

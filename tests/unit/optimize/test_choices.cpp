@@ -204,7 +204,7 @@ TEST_CASE("an effect has the name that people know it by", "[unit][optimize]") {
     CHECK(effect_name({{{{keep("ci", 1, 64, 0, 32)}, {diagonal("co", 16, "ci", 8, 4)}}}}, 64) == "unnamed");
 }
 
-TEST_CASE("the paper's sequences are told by the steps that led to a variant", "[unit][optimize]") {
+TEST_CASE("the paper's sequences are recognised by the steps that led to a variant", "[unit][optimize]") {
     const DerivationStep split{"split-loop", false, {{"?a", parse_term("oh:32")}, {"?k", parse_term("16")}}, {}, {}},
         cut{"cut-domain", false, {{"?a", parse_term("co:64")}, {"?k", parse_term("32")}}, {}, {}};
     const auto group = [](const char* rule, const char* a, const char* b, const char* groups) {

@@ -43,7 +43,7 @@ TEST_CASE("the fastest finalist whose trained loss is small enough is chosen", "
     REQUIRE(by_run.chosen);
     CHECK(by_run.rows[*by_run.chosen].name == "front-2");  // front-1 loses 1.1
     CHECK(*by_run.rows[*by_run.chosen].lost == Approx(0.3));
-    CHECK(by_run.rows[*by_run.chosen].speedup == Approx(3));  // beside the original in the same turns
+    CHECK(by_run.rows[*by_run.chosen].speedup == Approx(3));  // interleaved with the original
     const FinalistChoice strict = choose(folder.path(), accuracies, 0.2);
     REQUIRE(strict.chosen);
     CHECK(strict.rows[*strict.chosen].name == "front-3");
@@ -141,14 +141,14 @@ std::string complaint(const std::string& text) {
 
 TEST_CASE("trainings of one plan are seeds of one network", "[unit][optimize]") {
     const Trainings t = read(whole + "\n\n" + halved + R"("accuracy": 91.0})" + "\n" + halved + R"("accuracy": 91.4})" + "\n");
-    CHECK(t.taught->networks() == 1);
+    CHECK(t.calibration->networks() == 1);
     CHECK(std::count(t.lines.begin(), t.lines.end(), '\n') == 3);
 }
 
 TEST_CASE("trainings of other networks are skipped", "[unit][optimize]") {
     const std::string other = R"({"base": "vgg16-cifar10", "plan": {"steps": []}, "accuracy": 90})", here = R"("base": "resnet34-cifar10", "accuracy": 91.0})";
     const Trainings t = read(other + "\n" + whole + "\n" + halved + here);
-    CHECK(t.taught->networks() == 1);
+    CHECK(t.calibration->networks() == 1);
     CHECK(std::count(t.lines.begin(), t.lines.end(), '\n') == 2);
 }
 
@@ -178,5 +178,5 @@ TEST_CASE("accuracies of finalists become trainings, each once", "[unit][optimiz
     CHECK(std::count(once.begin(), once.end(), '\n') == 3);
     append_trainings(file, folder.path(), accuracies);
     CHECK(read_file(file) == once);
-    CHECK(read_trainings(file, zoo_graph("resnet34-cifar10"), rules_file("discover")).taught->networks() == 1);
+    CHECK(read_trainings(file, zoo_graph("resnet34-cifar10"), rules_file("discover")).calibration->networks() == 1);
 }

@@ -59,7 +59,7 @@ public:
         }
     }
 
-    void learn(const Trainings& trainings) override { taught_ = trainings.taught; }
+    void learn(const Trainings& trainings) override { calibration_ = trainings.calibration; }
     std::vector<TrainingCandidate> candidates() override {
         std::vector<TrainingCandidate> all;
         for (const Found& f : found_) all.push_back({f.tuned ? f.name : "", size_of(f.graph), f.tuned ? f.ms : 1});
@@ -71,13 +71,13 @@ public:
     }
     TrainableNetwork trainable(const std::string& name) override {
         for (const Found& f : found_)
-            if (f.name == name) return {f.graph, nullptr, f.plan, taught_->loss(size_of(f.graph)), {}};
+            if (f.name == name) return {f.graph, nullptr, f.plan, calibration_->loss(size_of(f.graph)), {}};
         throw InternalFault("no such network");
     }
     TrainingGoal goal() const override { return {1.5, 10, 3}; }
 
     std::vector<Found> found_;
-    std::shared_ptr<const CalibratedLoss> taught_;
+    std::shared_ptr<const CalibratedLoss> calibration_;
 };
 
 // Trains a network by looking its accuracy up.
@@ -125,7 +125,7 @@ Bench::Truth as_predicted() {
 std::string best_by_belief(const FixedSource& source) {
     const FixedSource::Found* best = nullptr;
     for (const FixedSource::Found& f : source.found_)
-        if (!best || source.taught_->belief(size_of(f.graph)).points < source.taught_->belief(size_of(best->graph)).points) best = &f;
+        if (!best || source.calibration_->belief(size_of(f.graph)).points < source.calibration_->belief(size_of(best->graph)).points) best = &f;
     return best->name;
 }
 
@@ -145,7 +145,7 @@ TEST_CASE("a trainer that agrees with the prediction leaves the predictions as t
     const Bench bench(truth);
     FixedSource source;
     const auto runs = bench.train(source, bench.request(bench.command(), 5));
-    for (const FixedSource::Found& f : source.found_) CHECK(source.taught_->belief(size_of(f.graph)).points == Approx(truth.at(f.name)).margin(1e-5));
+    for (const FixedSource::Found& f : source.found_) CHECK(source.calibration_->belief(size_of(f.graph)).points == Approx(truth.at(f.name)).margin(1e-5));
     const std::string best = std::min_element(truth.begin(), truth.end(), [](auto& a, auto& b) { return a.second < b.second; })->first;
     CHECK(best_by_belief(source) == best);
     CHECK(runs.contains(best));  // so the answer is the same network, and it was trained
@@ -194,7 +194,7 @@ TEST_CASE("a trainer that fails for one network costs one run", "[errors][optimi
         const auto runs = bench.train(source, request);
         CHECK(runs.at("front-6") == 1);
         CHECK(runs.size() == 3);
-        CHECK(source.taught_->networks() == 2);
+        CHECK(source.calibration_->networks() == 2);
         std::filesystem::remove_all(bench.folder() / "trainings");
     }
 }
@@ -207,7 +207,7 @@ TEST_CASE("a trainer that cannot train the original ends the run before the sear
     CHECK_THAT(says("echo {}"), Contains("expected a JSON object such as"));
     CHECK_THAT(says("true {}"), Contains("it printed nothing"));
     CHECK_THAT(says(R"(echo {} >&2; echo '{"accuracy": 0.91}')"), Contains("expected percent"));
-    CHECK(source.taught_ == nullptr);
+    CHECK(source.calibration_ == nullptr);
     CHECK(complaint([&] { bench.train(source, bench.request(bench.command(), 2)); }) == "none");  // no failure of it is kept
 }
 

@@ -57,7 +57,7 @@ TEST_CASE("a run folder is read into values", "[unit][report]") {
     CHECK(headline(read_run(test::sample_runs() / "tiny-original")).find("is unchanged on") != std::string::npos);
 }
 
-TEST_CASE("steps are told in words", "[unit][report]") {
+TEST_CASE("steps are described in words", "[unit][report]") {
     StepTaken group{"group-axes", "neural", {{"?a", "co"}, {"?b", "ci"}, {"?g", "4"}}, 1, "", "", ""};
     CHECK(group.words() == "group co with ci in 4 blocks in part 1");
     CHECK(group.text() == "group-axes ?a=co ?b=ci ?g=4 (part 1)");
@@ -66,6 +66,13 @@ TEST_CASE("steps are told in words", "[unit][report]") {
     CHECK(NetworkChange{narrow, {"conv1", "conv2", "fc"}, {}}.title() == "narrow-stream ?w=48 at conv1 and 2 more");
     StepTaken unknown{"my-rule", "exact", {{"?x", "3"}}, {}, "", "", ""};
     CHECK(unknown.words() == "my-rule ?x=3");
+}
+
+TEST_CASE("a page names the folder in which the run will be", "[unit][report]") {
+    const std::string page = report_page(test::sample_runs() / "tiny-original", "runs/my out");
+    CHECK_THAT(page, Catch::Contains("runs/my out"));
+    CHECK_THAT(page, !Catch::Contains((test::sample_runs() / "tiny-original").string()));
+    CHECK_THAT(report_page(test::sample_runs() / "tiny-original", "out"), Catch::Contains("loopegg explain out --check"));
 }
 
 TEST_CASE("a folder that is no run is refused in words", "[errors][report]") {
