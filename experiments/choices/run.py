@@ -241,13 +241,13 @@ def work(rank, options, tell, ask):
 
 class Crowd:
     """The processes and what each of them does."""
-    def __init__(self, options, context):
-        self.options, self.context, self.tell = options, context, context.Queue()
+    def __init__(self, options, context, work):
+        self.options, self.context, self.work, self.tell = options, context, work, context.Queue()
         self.members, self.busy, self.idle, self.up = {}, {}, set(), set()
 
     def start(self, rank):
         ask = self.context.Queue()
-        process = self.context.Process(target=work, args=(rank, self.options, self.tell, ask), daemon=True)
+        process = self.context.Process(target=self.work, args=(rank, self.options, self.tell, ask), daemon=True)
         process.start()
         self.members[rank] = process, ask, time.time()
 
@@ -317,7 +317,7 @@ def run(options, jobs):
     began, packed = time.time(), None
     if options.data != "synthetic" and not os.path.exists(os.path.join(options.data, pack_cifar.FILES[0])):
         packed, options.data = options.data, os.path.join(options.scratch, "cifar")
-    crowd, schedule = Crowd(options, context), Schedule(options, jobs)
+    crowd, schedule = Crowd(options, context, work), Schedule(options, jobs)
     for rank in range(options.workers):
         crowd.start(rank)
     if packed:      # while the processes start
