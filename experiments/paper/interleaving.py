@@ -175,6 +175,13 @@ def verdict(found, worths):
     return "; ".join(words) or "no network has all rows"
 
 
+def draws(lines):
+    if not lines:
+        return "The networks that the draws choose have not been timed, only the variants of layers that they choose from."
+    head = "| network | arm | draws | ms | MACs, M | points expected of the whole network | draws that use S1 to S3 |"
+    return "\n".join([head, "|---|---|---|---|---|---|---|", *lines])
+
+
 def page(session, rows):
     found = summary(session, rows)
     table = []
@@ -191,7 +198,7 @@ def page(session, rows):
     tried = [r for r in layers.timed([r for r in rows if 'sequence' in r]) if r["sequence"] in SEQUENCES]
     return f"""# Does interleaving pay?
 
-**What does not hold.** Interleaving gains nothing that could be measured here: {words}. Of the S1 to S3 that were timed, {len(slow)} of {len(tried)} are slower than the layer as it is.
+**What does not hold.** Interleaving gains nothing that could be measured here: {words}. {len(slow)} of the {len(tried)} variants by S1 to S3 are slower than the layer as it is.
 
     ./loopegg paper interleaving{' --quick' if session.quick else ''}
 
@@ -207,9 +214,7 @@ def page(session, rows):
   our code generator too. The summed losses are at most {losses.LIMIT:g} point, but whole networks are expected to lose more than the sum, and not equally more, so times
   compare only together with the points. The guard `expected-loss` sees sizes alone; nothing was trained for this page.
 
-| network | arm | draws | ms | MACs, M | points expected of the whole network | draws that use S1 to S3 |
-|---|---|---|---|---|---|---|
-{chr(10).join(table)}
+{draws(table)}
 
 ## What each kind of rule is worth
 
