@@ -84,7 +84,7 @@ constexpr Part of_tile{part_of_tile, "own", "window"}, of_rest{part_of_rest, "ow
 constexpr Part of_block{part_of_block, "own", "window"};
 constexpr Part of_sweep{part_of_sweep, "steps", "steps"}, of_sweep_rest{part_of_sweep_rest, "steps", "steps"};
 constexpr Part of_transform{part_of_transform};
-constexpr Part of_unit{part_of_unit, "own", "sums"};
+constexpr Part of_unit{part_of_unit, "own", "sums"}, of_unit_rest{part_of_unit_rest, "own", "sums"};
 constexpr Part nothing{nullptr};
 
 Term around(const std::vector<Term>& axes, Term inner) {
@@ -168,6 +168,15 @@ ListKind tiles_of_registers(const char* name, const char* summary, SharedLoop sh
                              shared == SharedLoop::cut ? of_rest : nothing});
 }
 
+ListKind tiles_of_units(const char* name, const char* summary, UnitRows rows) {
+    return tiles_that_cover(name, {{"statement", "schedule", "number"}}, summary,
+                            {of_unit, unit_parts,
+                             [rows](const Question& q, const Statement& s, const NaiveLoops& nest) {
+                                 return unit_tiles(s, nest, nest_facts(q).cpu(), rows, how_many(q));
+                             },
+                             rows == UnitRows::cut ? of_unit_rest : nothing});
+}
+
 ListKind tiles_of_sweeps(const char* name, const char* summary, SweepKind kind) {
     return tiles_that_cover(name, {{"statement", "schedule"}}, summary,
                             {of_sweep, sweep_parts, [kind](const Question& q, const Statement& s, const NaiveLoops& nest) {
@@ -226,6 +235,7 @@ std::vector<FunctionKind> loop_functions() {
     all.push_back(
         parts_function("transform", "transform-tile", "the loops of one part of a nest that transforms tiles (rules/transform_tiles.hpp)", of_transform));
     all.push_back(parts_function("unit", "unit-tile", "the loops of one part of a nest that is tiled for a unit (rules/unit_tiles.hpp)", of_unit));
+    all.push_back(parts_function("unit-rest", "unit-tile", "the same of the rest of a nest that is cut where its whole tiles end", of_unit_rest));
     all.push_back(terms_function("both", "axes", {{"axes", "axes"}}, "the axes of one list, and then those of the other", [](const Question& q) -> Terms {
         std::vector<Term> all = terms(q, 0);
         for (const Term& t : terms(q, 1)) all.push_back(t);
@@ -291,10 +301,11 @@ std::vector<ListKind> loop_lists() {
         tiles_of_sweeps("row-sweeps", "of a sum along contiguous rows: each lane sums up a part of a row", SweepKind::rows),
         cuts_of_sweeps("cut-element-sweeps", "of a function of each element: the innermost loop is cut where its whole vectors end", SweepKind::elements),
         cuts_of_sweeps("cut-row-sweeps", "of a sum along contiguous rows: the same", SweepKind::rows),
-        tiles_that_cover("unit-tiles", {{"statement", "schedule", "number"}},
-                         "of a sum of products with weights: so many tiles for units that multiply tiles, cheapest first by the estimate",
-                         {of_unit, unit_parts,
-                          [](const Question& q, const Statement& s, const NaiveLoops& nest) { return unit_tiles(s, nest, nest_facts(q).cpu(), how_many(q)); }}),
+        tiles_of_units("unit-tiles", "of a sum of products with weights: so many tiles for units that multiply tiles, cheapest first by the estimate",
+                       UnitRows::equal),
+        tiles_of_units("cut-unit-tiles",
+                       "the same, of a nest whose loop of rows is cut where whole tiles end, because few rows divide it; fewer rows are the rest",
+                       UnitRows::cut),
         {"units", {{"statement", "schedule"}}, "the places of the machine's units that multiply rounded operands, and that the user allows", units, false},
         {"units-of",
          {{"statement", "schedule", "unit-tile"}},

@@ -91,6 +91,7 @@ std::span<const TileContract> tile_contracts() {
         {"tensor-tiles", "block", {}, tensor_roles, {}, {"shared-sums"}},
         {"split-tensor-tiles", "block", {}, tensor_roles},
         {"unit-tiles", "unit", {}, unit_roles},
+        {"cut-unit-tiles", "unit", "unit-rest", unit_roles},
     };
     return all;
 }

@@ -18,7 +18,8 @@ struct UnitTile {
     std::int64_t c = 1;
     std::size_t depth = 0;
     std::int64_t d = 1, packed = 1;
-    std::vector<std::int64_t> sizes;  // by naive loop; 1 for sums
+    std::vector<std::int64_t> sizes{};  // by naive loop; 1 for sums
+    bool cut = false;                   // the loop of the rows is cut where its whole tiles end
 
     std::int64_t lanes(std::size_t loop) const { return loop == rows ? r : loop == columns ? c : 1; }
     std::int64_t elements(std::size_t loop) const { return sizes[loop] * lanes(loop); }
@@ -31,7 +32,7 @@ Term to_term(const NaiveLoops& nest, const UnitTile& t) {
         all.emplace_back(n);
     for (std::size_t i = 0; i < t.sizes.size(); ++i)
         if (!nest.loops[i].reduction) all.emplace_back(t.sizes[i]);
-    return Term("unit-tile", std::move(all));
+    return Term(t.cut ? "cut-unit-tile" : "unit-tile", std::move(all));
 }
 
 // Whether the tile cuts every loop evenly.
@@ -44,19 +45,37 @@ bool fits(const NaiveLoops& nest, const UnitTile& t) {
     return t.block % t.elements(t.shared) == 0 && nest.loops[t.shared].extent % t.block == 0;
 }
 
+// A cut tile is laid over the rows that fill whole tiles, and a tile of fewer rows over the rest.
+std::int64_t cut_at(const NaiveLoops& nest, const UnitTile& t) {
+    const std::int64_t extent = nest.loops[t.rows].extent;
+    return extent - extent % t.elements(t.rows);
+}
+NaiveLoops whole_tiles(const NaiveLoops& nest, const UnitTile& t) { return t.cut ? over_span(nest, t.rows, 0, cut_at(nest, t)) : nest; }
+NaiveLoops left_over(const NaiveLoops& nest, const UnitTile& t) { return over_span(nest, t.rows, cut_at(nest, t), nest.loops[t.rows].extent); }
+UnitTile tile_of_rest(const NaiveLoops& nest, UnitTile t) {
+    t.r = nest.loops[t.rows].extent - cut_at(nest, t), t.sizes[t.rows] = 1;
+    return t;
+}
+bool cuts(const NaiveLoops& nest, const UnitTile& t) {
+    if (t.rows >= nest.loops.size() || t.shared == t.rows) return false;
+    const std::int64_t extent = nest.loops[t.rows].extent, rest = extent % t.elements(t.rows);
+    return rest >= 2 && rest <= t.r && rest < extent && fits(whole_tiles(nest, t), t) && fits(left_over(nest, t), tile_of_rest(nest, t));
+}
+
 std::optional<UnitTile> read_unit_tile(const NaiveLoops& nest, const Term& term) {
-    if (term.op().text() != "unit-tile" || term.size() < 9) return {};
+    const bool cut = term.op().text() == "cut-unit-tile";
+    if ((term.op().text() != "unit-tile" && !cut) || term.size() < 9) return {};
     for (std::size_t i = 0; i < term.size(); ++i)
         if (!term[i].integer() || *term[i].integer() < (i == 0 || i == 2 || i == 4 || i == 6 ? 0 : 1)) return {};
     const auto number = [&](std::size_t i) { return *term[i].integer(); };
     const auto loop = [&](std::size_t i) { return static_cast<std::size_t>(number(i)); };
-    UnitTile t{loop(0), number(1), loop(2), number(3), loop(4), number(5), loop(6), number(7), number(8), {}};
+    UnitTile t{loop(0), number(1), loop(2), number(3), loop(4), number(5), loop(6), number(7), number(8), {}, cut};
     std::size_t next = 9;
     for (const NaiveLoop& l : nest.loops) {
         if (!l.reduction && next >= term.size()) return {};
         t.sizes.push_back(l.reduction ? 1 : number(next++));
     }
-    return next == term.size() && fits(nest, t) ? std::optional(t) : std::nullopt;
+    return next == term.size() && (cut ? cuts(nest, t) : fits(nest, t)) ? std::optional(t) : std::nullopt;
 }
 
 std::vector<Term> loops_of(const NaiveLoops& nest, const UnitTile& t, std::string_view part) {
@@ -90,7 +109,8 @@ std::int64_t largest(std::int64_t extent, std::int64_t most) { return divisors(e
 
 class Enumeration {
 public:
-    Enumeration(const NaiveLoops& nest, const VectorMachine& machine, std::size_t most) : nest_(nest), machine_(machine), max_(most) {}
+    Enumeration(const NaiveLoops& nest, const VectorMachine& machine, UnitRows rows, std::size_t most)
+        : nest_(nest), machine_(machine), cut_(rows == UnitRows::cut), max_(most) {}
 
     void of_unit(const MatrixUnit& unit) {
         if (unit.operands == "int8" && grouped()) return;  // each group's inputs would need a scale of their own
@@ -134,8 +154,12 @@ private:
 
     void of_sides(UnitTile t, std::size_t rows, std::size_t columns) {
         if (!neighbours(columns)) return;
-        t.rows = rows, t.columns = columns;
+        t.rows = rows, t.columns = columns, t.cut = cut_;
         t.r = largest(nest_.loops[rows].extent, unit_->rows), t.c = largest(nest_.loops[columns].extent, unit_->columns);
+        if (cut_) {
+            if (2 * t.r > unit_->rows || nest_.loops[rows].extent <= unit_->rows) return;  // a tile fills at least half of the unit without a cut
+            t.r = unit_->rows;
+        }
         if (t.r < std::min(min_side, unit_->rows) || t.c < std::min(min_side, unit_->columns)) return;
         t.sizes.assign(nest_.loops.size(), 1);
         of_blocks(t);
@@ -154,13 +178,14 @@ private:
 
     void of_blocks(UnitTile& t) {
         for (std::size_t i = 0; i < nest_.loops.size(); ++i) {
-            if (nest_.loops[i].reduction) continue;
+            if (nest_.loops[i].reduction || (cut_ && i == t.rows)) continue;
             t.shared = i;
             const std::int64_t elements = t.elements(i), pieces = nest_.loops[i].extent / elements;
             if (elements * pieces != nest_.loops[i].extent || (pieces == 1 && i > 0)) continue;
             for (const std::int64_t blocks : divisors(pieces, max_blocks_per_core * machine_.cores)) {
                 t.block = nest_.loops[i].extent / blocks;
-                if ((blocks > 1 || pieces == 1) && fits(nest_, t)) found_.emplace_back(unit_cost(nest_, shape_of(t), *unit_, machine_), t);
+                if ((blocks > 1 || pieces == 1) && (cut_ ? cuts(nest_, t) : fits(nest_, t)))
+                    found_.emplace_back(unit_cost(nest_, shape_of(t), *unit_, machine_), t);
             }
         }
     }
@@ -181,6 +206,7 @@ private:
 
     const NaiveLoops& nest_;
     const VectorMachine& machine_;
+    const bool cut_;
     const std::size_t max_;
     const MatrixUnit* unit_ = nullptr;
     std::vector<std::pair<double, UnitTile>> found_;
@@ -188,13 +214,13 @@ private:
 
 }  // namespace
 
-std::vector<Term> unit_tiles(const Statement& statement, const NaiveLoops& nest, const VectorMachine& machine, std::size_t most) {
+std::vector<Term> unit_tiles(const Statement& statement, const NaiveLoops& nest, const VectorMachine& machine, UnitRows rows, std::size_t most) {
     const bool product = statement.combine == Combine::sum && statement.reads.size() == 2 && statement.coefficients.empty() && statement.value.is("*", 2);
     // One operand is copied into the layout of the unit when the nest runs, and the other, a weight, when it is compiled.
     const bool weighted = product && (statement.buffers[static_cast<std::size_t>(statement.reads[0].buffer)].kind == BufferKind::weight) !=
                                          (statement.buffers[static_cast<std::size_t>(statement.reads[1].buffer)].kind == BufferKind::weight);
     if (!weighted || most == 0) return {};
-    Enumeration all(nest, machine, most);
+    Enumeration all(nest, machine, rows, most);
     for (const MatrixUnit& unit : machine.units) all.of_unit(unit);
     return all.cheapest();
 }
@@ -204,7 +230,13 @@ std::int64_t words_of_tile(const Term& tile) { return tile.size() > 8 ? tile[8].
 std::optional<std::vector<Term>> part_of_unit(const NaiveLoops& nest, const Term& term, std::string_view part) {
     const auto tile = read_unit_tile(nest, term);
     if (!tile || std::find(unit_parts.begin(), unit_parts.end(), part) == unit_parts.end()) return {};
-    return loops_of(nest, *tile, part);
+    return loops_of(whole_tiles(nest, *tile), *tile, part);
+}
+
+std::optional<std::vector<Term>> part_of_unit_rest(const NaiveLoops& nest, const Term& term, std::string_view part) {
+    const auto tile = read_unit_tile(nest, term);
+    if (!tile || !tile->cut || std::find(unit_parts.begin(), unit_parts.end(), part) == unit_parts.end()) return {};
+    return loops_of(left_over(nest, *tile), tile_of_rest(nest, *tile), part);
 }
 
 }  // namespace loopegg

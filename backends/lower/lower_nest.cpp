@@ -25,8 +25,7 @@ public:
     LoweredNest run(const std::string& name) {
         LoweredNest result;
         for (std::size_t b = 0; b < s_.buffers.size(); ++b) result.parameters.push_back(parameter(static_cast<int>(b)));
-        const bool alone = multiplies_in_tiles(t_.root) && !any_node(t_.root, [&](const TreeNode& n) { return configures(n); });
-        Obj body = alone ? configured([&] { return emit(t_.root); }) : emit(t_.root);
+        Obj body = with_registers(t_.root);
         if (gpu_) body = launched(body, result.launch);
         result.function = tv::primitive(name, buffers_, with_functions(body));
         if (takes_signed_bytes() && int8_.weights >= 0) result.parameters[static_cast<std::size_t>(int8_.weights)].signed_inputs = true;
@@ -77,6 +76,10 @@ private:
     bool restored() const { return domain_.restore != Restore::none; }
     Expr here(const Spot& to) { return to_global(to) ? mine() : busy(); }  // the condition on a thread for writing to `to`
 
+    Obj with_registers(const Tree& n) {
+        return begins_tiles(n) ? configured(n, [&] { return emit(n); }) : emit(n);
+    }
+
     Obj emit(const Tree& n) {
         switch (n->kind) {
             case TreeNode::Kind::loop:
@@ -84,11 +87,11 @@ private:
                 if (in_tiles()) return emit_in_tiles(*n);
                 if (n->loop == LoopKind::tensor) return gpu_ ? emit_tensor(*n) : emit_rounded(*n);
                 if (const std::vector<Tree> ahead = stages_ahead(*n); !ahead.empty()) return emit_ahead(*n, ahead);
-                return n->partial
-                           ? emit_partial(n)
-                           : around(
-                                 *n, [&] { return configures(*n) ? configured([&] { return turn(*n); }) : turn(*n); }, writes_through(n->children[0], n->var));
-            case TreeNode::Kind::cat: return tv::sequence({emit(n->children[0]), emit(n->children[1])});
+                return n->partial ? emit_partial(n)
+                                  : around(
+                                        *n, [&] { return configures(*n) ? configured(n->children[0], [&] { return turn(*n); }) : turn(*n); },
+                                        writes_through(n->children[0], n->var));
+            case TreeNode::Kind::cat: return tv::sequence({with_registers(n->children[0]), with_registers(n->children[1])});
             case TreeNode::Kind::complete: return emit_complete(n);
             case TreeNode::Kind::stage: return n->buffer == 0 ? emit_output_stage(n) : emit_input_stage(n);
             case TreeNode::Kind::body: return emit_body(*n);

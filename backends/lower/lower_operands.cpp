@@ -239,8 +239,8 @@ NestOperands::Spot NestOperands::output(const TreeNode& body) {
     return output(written(body));
 }
 
-// The weight's position in visiting order: the reader whose index this is.
-Expr NestOperands::visited(int b, const std::vector<Index>& logical) const {
+// The reader whose index this is.
+const WeightReader& NestOperands::reader_of(int b, const std::vector<Index>& logical) const {
     for (const WeightReader& r : readers_.at(b)) {
         bool same = true;
         for (std::size_t d = 0; d < logical.size() && same; ++d) {
@@ -252,12 +252,17 @@ Expr NestOperands::visited(int b, const std::vector<Index>& logical) const {
                     if (r.atoms[a].index == atom && r.coefficients[d][a] == k) ++found;
             same = same && found == form.terms.size();
         }
-        if (!same) continue;
-        Expr position = 0;
-        for (std::size_t a = 0; a + (packed() ? 1 : 0) < r.atoms.size(); ++a) position = position * Expr(r.atoms[a].extent) + expr(r.atoms[a].index);
-        return position + Expr(r.start / in_word_);
+        if (same) return r;
     }
     throw InternalFault("a weight is read where no reader was noted");
+}
+
+// The weight's position in visiting order.
+Expr NestOperands::visited(int b, const std::vector<Index>& logical) const {
+    const WeightReader& r = reader_of(b, logical);
+    Expr position = 0;
+    for (std::size_t a = 0; a + (packed() ? 1 : 0) < r.atoms.size(); ++a) position = position * Expr(r.atoms[a].extent) + expr(r.atoms[a].index);
+    return position + Expr(r.start / in_word_);
 }
 
 std::vector<Obj> NestOperands::prefetched(const Tree& below) const {
@@ -302,8 +307,8 @@ Expr NestOperands::read(const TreeNode& body, std::size_t r) {
         return st.packed_step < 0 ? value : unpacked_bf16(value, floor_mod(expr(place.index[static_cast<std::size_t>(st.packed_step)]), 2));
     }
     const Expr value = read_buffer(access.buffer, place.index, access.padded);
-    const auto readers = readers_.find(access.buffer);
-    return packed() && readers != readers_.end() ? unpacked_bf16(value, expr(readers->second.front().atoms.back().index)) : value;
+    if (!packed() || !readers_.contains(access.buffer)) return value;
+    return unpacked_bf16(value, expr(reader_of(access.buffer, place.index).atoms.back().index));
 }
 
 std::optional<std::int64_t> NestOperands::word_stride(const TreeNode& body, std::size_t r, int var) const {
@@ -318,7 +323,7 @@ std::optional<std::int64_t> NestOperands::word_stride(const TreeNode& body, std:
             dimensions.emplace_back(place.index[static_cast<std::size_t>(st.order[i])], distance);
         }
     } else {
-        const std::vector<WeightReader::Atom>& atoms = readers_.at(s_.reads[r].buffer).front().atoms;
+        const std::vector<WeightReader::Atom>& atoms = reader_of(s_.reads[r].buffer, place.index).atoms;
         std::int64_t distance = 1;
         for (std::size_t i = atoms.size() - 1; i-- > 0; distance *= atoms[i].extent) dimensions.emplace_back(atoms[i].index, distance);
     }

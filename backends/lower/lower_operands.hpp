@@ -132,6 +132,7 @@ protected:
 
 private:
     std::vector<Expr> solved_steps(const Tile& tile, const std::vector<Expr>& logical);
+    const WeightReader& reader_of(int b, const std::vector<Index>& logical) const;
     Expr visited(int b, const std::vector<Index>& logical) const;
     std::map<int, std::vector<WeightReader>> readers_;
     std::vector<OperandView> views_;  // one for each buffer, or none

@@ -70,7 +70,19 @@ bool NestUnits::multiplies_in_tiles(const Tree& n) const {
     return std::any_of(n->children.begin(), n->children.end(), [&](const Tree& c) { return multiplies_in_tiles(c); });
 }
 
-bool NestUnits::configures(const TreeNode& n) const { return n.loop == LoopKind::parallel && multiplies_in_tiles(n.children[0]); }
+bool NestUnits::configures_parts(const Tree& n) const {
+    return any_node(n, [&](const TreeNode& x) {
+        return x.kind == TreeNode::Kind::cat && std::any_of(x.children.begin(), x.children.end(), [&](const Tree& c) { return multiplies_in_tiles(c); });
+    });
+}
+
+bool NestUnits::configures(const TreeNode& n) const {
+    return n.kind == TreeNode::Kind::loop && n.loop == LoopKind::parallel && multiplies_in_tiles(n.children[0]) && !configures_parts(n.children[0]);
+}
+
+bool NestUnits::begins_tiles(const Tree& n) const {
+    return multiplies_in_tiles(n) && !configures_parts(n) && !any_node(n, [&](const TreeNode& x) { return configures(x); });
+}
 
 std::optional<NestUnits::Tiles> NestUnits::fitting_tiles(const Tree& output_stage) const {
     if (!packed() || !output_stage->owns) return {};
@@ -123,7 +135,7 @@ bool NestUnits::begin_tiles(const Tree& output_stage) {
 bool NestUnits::is_tile_loop(const TreeNode& n) const { return std::find(tiles_->own.begin(), tiles_->own.end(), &n) != tiles_->own.end(); }
 
 // Tiles of sums come first among the registers, then tiles of the rows' operand, then those of the columns' operand.
-Obj NestUnits::configured(const std::function<Obj()>& code) {
+Obj NestUnits::configured(const Tree& below, const std::function<Obj()>& code) {
     std::optional<Tiles> t;
     const auto find = [&](const auto& self, const Tree& n) -> void {
         if (n->kind == TreeNode::Kind::stage && n->buffer == 0) {
@@ -138,7 +150,7 @@ Obj NestUnits::configured(const std::function<Obj()>& code) {
         }
         for (const Tree& c : n->children) self(self, c);
     };
-    find(find, t_.root);
+    find(find, below);
     require(t.has_value(), "registers are shaped for tiles that there are");
     const std::int64_t rows = t->loops.rows->extent, depth = t->loops.depth->extent, columns = t->loops.columns->extent;
     std::array<std::uint32_t, 16> words{1};  // the layout of Intel's palette 1: 16-bit widths in bytes from byte 16 on, 8-bit heights from byte 48 on

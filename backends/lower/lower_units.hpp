@@ -18,9 +18,11 @@ protected:
 
     bool has_unit(const std::string& operands) const;  // that multiplies such numbers
 
-    // The code with the unit's registers shaped for tiles, and given back after it. Every core does this for itself.
-    Obj configured(const std::function<Obj()>& code);
-    bool configures(const TreeNode& n) const;  // whether each core begins its tiles inside the loop
+    // The code with the unit's registers shaped for the tiles below, and given back after it. Every core does this for itself.
+    Obj configured(const Tree& below, const std::function<Obj()>& code);
+    bool configures(const TreeNode& n) const;    // whether each core begins its tiles inside the loop
+    bool begins_tiles(const Tree& n) const;      // whether tiles are multiplied in there, and nothing in there shapes registers for them
+    bool configures_parts(const Tree& n) const;  // whether loops that follow each other in there shape the registers for themselves: their tiles may differ
     bool multiplies_in_tiles(const Tree& n) const;
 
     // Between begin_tiles and store_tiles, the loops inside a stage of the output sum up in the unit's registers. Gives false, and begins nothing, where the

@@ -25,8 +25,9 @@ bool ends_words(const Statement& s, const LoopTree& tree, const UnitLoops& u, st
         return std::count_if(place.index.begin(), place.index.end(), [&](const Index& i) { return i.uses(u.packed->var); }) == 1 &&
                std::all_of(place.index.begin(), place.index.end(),
                            [&](const Index& i) { return !i.uses(u.packed->var) || counts_words(i, u.packed->var, u.packed->extent); });
+    // Parts that follow each other have readers and loops of their own: one of these readers is that of the loops here.
     const std::vector<WeightReader> readers = weight_readers(s, tree, s.reads[read].buffer);
-    return !readers.empty() && std::all_of(readers.begin(), readers.end(), [&](const WeightReader& r) {
+    return std::any_of(readers.begin(), readers.end(), [&](const WeightReader& r) {
         return !r.atoms.empty() && r.atoms.back().index == Index::variable(u.packed->var) && r.atoms.back().extent == u.packed->extent;
     });
 }

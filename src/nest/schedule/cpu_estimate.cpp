@@ -330,6 +330,25 @@ std::vector<Term> lists_of(const Term& schedule) {
     return all;
 }
 
+double instances_of(const Term& list) {
+    double instances = 1;
+    for (Term t = list; t.size() > 0; t = Term(t[t.size() - 1]))
+        if (!t.is("stage", 2)) instances *= static_cast<double>(axis_extent(t[t.size() - 2]));
+    return instances;
+}
+
+// The cost of a schedule of which units multiply all parts; each part counts as much as it has instances.
+std::optional<double> cost_by_units(const NaiveLoops& nest, const Term& schedule, const VectorMachine& machine) {
+    double all = 0, cost = 0;
+    for (const Term& list : lists_of(schedule)) {
+        const auto shape = unit_shape(nest, list);
+        const MatrixUnit* unit = shape ? unit_for(*shape, machine.units) : nullptr;
+        if (!unit) return {};
+        all += instances_of(list), cost += instances_of(list) * unit_cost(nest, *shape, *unit, machine);
+    }
+    return cost / all;
+}
+
 }  // namespace
 
 double cpu_cost(const NaiveLoops& nest, const CpuShape& shape, const VectorMachine& machine, const CpuCosts& costs) {
@@ -343,18 +362,14 @@ double cpu_cost(const NaiveLoops& nest, std::span<const CpuPart> parts, const Ve
 }
 
 double cpu_cost(const NaiveLoops& nest, const Term& schedule, const VectorMachine& machine) {
-    if (const auto shape = machine.units.empty() ? std::nullopt : unit_shape(nest, schedule))
-        if (const MatrixUnit* unit = unit_for(*shape, machine.units)) return unit_cost(nest, *shape, *unit, machine);
+    if (const auto cost = machine.units.empty() ? std::nullopt : cost_by_units(nest, schedule, machine)) return *cost;
     return cpu_cost(nest, cpu_parts(nest, schedule), machine);
 }
 
 std::vector<CpuPart> cpu_parts(const NaiveLoops& nest, const Term& schedule) {
     std::vector<CpuPart> parts;
     for (const Term& list : lists_of(schedule)) {
-        double instances = 1;
-        for (Term t = list; t.size() > 0; t = Term(t[t.size() - 1]))
-            if (!t.is("stage", 2)) instances *= static_cast<double>(axis_extent(t[t.size() - 2]));
-        parts.push_back({CpuReading(nest, list).shape, instances});
+        parts.push_back({CpuReading(nest, list).shape, instances_of(list)});
     }
     return parts;
 }

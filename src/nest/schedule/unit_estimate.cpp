@@ -20,7 +20,7 @@ std::optional<std::size_t> loop_of(const NaiveLoops& nest, Term axis) {
     for (;; axis = Term(axis[0])) {
         const auto found = std::find_if(nest.loops.begin(), nest.loops.end(), [&](const NaiveLoop& l) { return l.axis == axis; });
         if (found != nest.loops.end()) return static_cast<std::size_t>(found - nest.loops.begin());
-        if (!axis.is("quo", 2) && !axis.is("rem", 2)) return {};
+        if (!axis.is("quo", 2) && !axis.is("rem", 2) && !axis.is("span", 3)) return {};
     }
 }
 
