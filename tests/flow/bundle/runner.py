@@ -14,7 +14,7 @@ from cases import build_driver, build_runner, run_cases   # noqa: E402
 FOLDER = tempfile.TemporaryDirectory()
 RUNNER = build_runner(FOLDER.name)
 ENVIRONMENT = {**os.environ, "LOOPEGG_CUDA_DRIVER": build_driver(FOLDER.name)}
-HEAD = "loopegg-bundle 2 test sm_0 0123"
+HEAD = "loopegg-bundle 3 test sm_0 0123"
 
 
 def run(folder, environment=None):
@@ -79,7 +79,7 @@ def weights_are_gathered_in_the_order_of_their_visits():
         pathlib.Path(folder, "wanted").write_bytes(struct.pack("9f", 2, 4, 0, 2, 5, 0, 3, 6, 0))
         pathlib.Path(folder, "bundle.txt").write_text("\n".join([
             HEAD, "program p", "memory 9", "kernel 0 k f 1 1 1 1 1 1", "logical 0 6 i8 1 logical 0",
-            "gather 0 2 2 2 3 3 3 0 0 1 0 1 0", "check 0 9 f32 1 wanted 0", "launch 0 1 0", "end"]) + "\n")
+            "gather float32 0 2 2 2 3 3 3 0 0 1 0 1 0", "check 0 9 f32 1 wanted 0", "launch 0 1 0", "end"]) + "\n")
         done = run(folder)
         assert done.returncode == 0, (done, results_in(folder))
 
