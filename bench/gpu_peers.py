@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Times cuDNN on the convolutions of a bundle, and PyTorch on whole networks, on the machine where the bundle ran.
 
-    gpu_peers.py convolutions BUNDLE OUT.json             every distinct convolution that the bundle's index.json names
-    gpu_peers.py network NAME BATCH OUT.json [--compile]  NAME: resnet34-cifar10, or a model of torchvision
+    gpu_peers.py convolutions BUNDLE OUT.json [PRECISION]...        every distinct convolution that the bundle's index.json names
+    gpu_peers.py network NAME BATCH OUT.json [--compile|--autotune] [PRECISION]...
+                                                                    NAME: resnet34-cifar10, or a model of torchvision
 
-Everything is float32 in CUDA graphs. Strict float32 has TF32 switched off. The faster of both memory layouts counts. Needs PyTorch with CUDA;
-networks need torchvision.
+PRECISION is strict (float32 with TF32 switched off), tf32 or fp16: strict and tf32 unless some are given. Everything runs in CUDA graphs. The
+faster of both memory layouts counts. Needs PyTorch with CUDA; networks need torchvision.
 """
 import json
 import re
@@ -51,9 +52,14 @@ def captured(call, times=1):
     return graph
 
 
-def precision(tf32):
-    torch.backends.cudnn.allow_tf32 = tf32
-    torch.backends.cuda.matmul.allow_tf32 = tf32
+PRECISIONS = ("strict", "tf32", "fp16")
+
+
+def set_precision(name):
+    """The type of all values under this precision."""
+    torch.backends.cudnn.allow_tf32 = name == "tf32"
+    torch.backends.cuda.matmul.allow_tf32 = name == "tf32"
+    return torch.float16 if name == "fp16" else torch.float32
 
 
 LAYOUTS = {"nchw": torch.contiguous_format, "nhwc": torch.channels_last}
@@ -69,30 +75,30 @@ def fastest(make_call, times):
     return best
 
 
-def convolution(shape):
+def convolution(shape, precisions):
     n, g, co, ci, ih, iw, kh, kw, sh, sw, ph, pw, dh, dw = shape
     x = torch.randn(n, g * ci, ih, iw, device="cuda")
     w = torch.randn(g * co, ci, kh, kw, device="cuda")
 
-    def make(layout):
-        xs, ws = x.to(memory_format=layout), w.to(memory_format=layout)
+    def make(layout, dtype):
+        xs, ws = x.to(dtype, memory_format=layout), w.to(dtype, memory_format=layout)
         return lambda: torch.nn.functional.conv2d(xs, ws, None, (sh, sw), (ph, pw), (dh, dw), g)
 
     result = {}
-    for name, tf32 in (("strict", False), ("tf32", True)):
-        precision(tf32)
-        result[name] = fastest(make, 16)   # 16 in a graph: what the launching of a graph costs is not cuDNN's
+    for name in precisions:
+        dtype = set_precision(name)
+        result[name] = fastest(lambda layout: make(layout, dtype), 16)   # 16 in a graph: what the launching of a graph costs is not cuDNN's
     return result
 
 
-def convolutions(bundle, out):
+def convolutions(bundle, out, precisions):
     with open(bundle + "/index.json") as index:
         programs = json.load(index)["programs"]
     shapes = sorted({tuple(map(int, m.split())) for p in programs for m in re.findall(r"\(conv2d ([0-9 ]+)\)", p["what"])})
     results = []
     for shape in shapes:
-        results.append({"conv2d": list(shape), **convolution(shape)})
-        print(shape, *(f"{k} {results[-1][k]['median_ms'] * 1000:.1f} us ({results[-1][k]['layout']})" for k in ("strict", "tf32")), flush=True)
+        results.append({"conv2d": list(shape), **convolution(shape, precisions)})
+        print(shape, *(f"{k} {results[-1][k]['median_ms'] * 1000:.1f} us ({results[-1][k]['layout']})" for k in precisions), flush=True)
     write(out, {"convolutions": results})
 
 
@@ -105,7 +111,7 @@ def model_of(name):
     return getattr(torchvision.models, name)(), (3, 224, 224)
 
 
-def network(name, batch, out, compiles):
+def network(name, batch, out, compiles, precisions):
     net, shape = model_of(name)
     net = net.cuda().eval()
     try:   # batch norms go into the convolutions before them, as they do here
@@ -116,23 +122,27 @@ def network(name, batch, out, compiles):
     x = torch.randn(batch, *shape, device="cuda")
     results = {"network": name, "batch": batch}
 
-    def make(layout):
+    def cast(layout, dtype):
         import copy
-        own, xs = copy.deepcopy(net).to(memory_format=layout), x.to(memory_format=layout)
+        return copy.deepcopy(net).to(dtype=dtype, memory_format=layout), x.to(dtype, memory_format=layout)
+
+    def make(layout, dtype):
+        own, xs = cast(layout, dtype)
         return lambda: own(xs)
 
-    for key, tf32 in (("strict", False), ("tf32", True)):
-        precision(tf32)
-        results[key] = fastest(make, 1)
+    for key in precisions:
+        dtype = set_precision(key)
+        results[key] = fastest(lambda layout: make(layout, dtype), 1)
         print(name, "batch", batch, key, results[key], flush=True)
     if compiles:
-        for key, tf32 in (("compiled_strict", False), ("compiled_tf32", True)):
-            precision(tf32)
+        for kind in precisions:
+            key, dtype = "compiled_" + kind, set_precision(kind)
             torch._dynamo.reset()
             start = time.time()
             try:
-                own = torch.compile(net, mode="max-autotune-no-cudagraphs" if compiles == "autotune" else "default")
-                results[key] = summary(samples(captured(lambda: own(x)).replay))
+                plain, xs = cast(torch.channels_last, dtype)
+                own = torch.compile(plain, mode="max-autotune-no-cudagraphs" if compiles == "autotune" else "default")
+                results[key] = summary(samples(captured(lambda: own(xs)).replay))
             except Exception as e:
                 results[key] = {"failed": str(e)[:300]}
             results[key]["compile_seconds"] = time.time() - start
@@ -148,10 +158,13 @@ def write(out, results):
 
 def main(words):
     torch.backends.cudnn.benchmark = True
+    given = [w for w in words if w in PRECISIONS] or ["strict", "tf32"]
+    compiles = next((w[2:] for w in words if w in ("--compile", "--autotune")), None)
+    words = [w for w in words if w not in PRECISIONS and not w.startswith("--")]
     if len(words) == 3 and words[0] == "convolutions":
-        return convolutions(words[1], words[2])
-    if len(words) in (4, 5) and words[0] == "network" and words[2].isdigit():
-        return network(words[1], int(words[2]), words[3], {"--compile": "default", "--autotune": "autotune"}.get(words[4]) if len(words) == 5 else None)
+        return convolutions(words[1], words[2], given)
+    if len(words) == 4 and words[0] == "network" and words[2].isdigit():
+        return network(words[1], int(words[2]), words[3], compiles, given)
     sys.exit(__doc__)
 
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 namespace loopegg {
 namespace {
@@ -27,21 +28,25 @@ bool moves_weights(const NaiveLoops& nest, const NaiveLoop& loop) {
 
 struct BlockTile {
     std::int64_t sums = 1, chunk = 1;
-    std::vector<Share> shares;  // by output loop, in order
+    std::vector<Share> shares{};  // by output loop, in order
+    std::int64_t depth = 0;       // steps of a sum that an instruction of tensor cores takes; 0: none takes part
 };
 
 Term to_term(const BlockTile& t) {
-    std::vector<Term> all{Term(t.sums), Term(t.chunk)};
+    std::vector<Term> all;
+    if (t.depth > 0) all.emplace_back(t.depth);
+    for (const std::int64_t n : {t.sums, t.chunk}) all.emplace_back(n);
     for (const Share& s : t.shares) all.emplace_back(s.threads), all.emplace_back(s.own);
-    return Term("block-tile", std::move(all));
+    return Term(t.depth > 0 ? "tensor-tile" : "block-tile", std::move(all));
 }
 
 std::optional<BlockTile> read_block_tile(const Term& t) {
-    if (t.op().text() != "block-tile" || t.size() < 2 || t.size() % 2 != 0) return {};
+    const std::size_t first = t.op().text() == "tensor-tile" ? 1 : 0;
+    if ((first == 0 && t.op().text() != "block-tile") || t.size() < first + 2 || (t.size() - first) % 2 != 0) return {};
     for (const Term& n : t.children())
         if (!n.integer() || *n.integer() < 1) return {};
-    BlockTile tile{*t[0].integer(), *t[1].integer(), {}};
-    for (std::size_t i = 2; i < t.size(); i += 2) tile.shares.push_back({*t[i].integer(), *t[i + 1].integer()});
+    BlockTile tile{.sums = *t[first].integer(), .chunk = *t[first + 1].integer(), .depth = first == 1 ? *t[0].integer() : 0};
+    for (std::size_t i = first + 2; i < t.size(); i += 2) tile.shares.push_back({*t[i].integer(), *t[i + 1].integer()});
     return tile;
 }
 
@@ -66,7 +71,7 @@ struct Lanes {
     std::int64_t threads = 1, own = 1;
     bool rows = false;
 };
-constexpr std::int64_t warp_rows = 8, warp_columns = 4, own_rows = 2, own_columns = 2, sum_steps = 8;
+constexpr std::int64_t warp_rows = 8, warp_columns = 4, own_rows = 2, own_columns = 2;
 
 // One for each output loop; none where no whole instructions fit the tile. Rows are channels, on which no input depends. No weight depends on columns.
 std::optional<std::vector<Lanes>> lanes_of(const NaiveLoops& nest, const BlockTile& tile) {
@@ -133,12 +138,15 @@ double lines_of_read(const Statement& s, const NaiveLoops& nest, const BlockTile
     return lines_of_warp(addresses);
 }
 
-GpuShape shape_of(const Statement& s, const NaiveLoops& nest, const BlockTile& t, TileKind kind) {
+bool is_weight(const Statement& s, std::size_t read) { return s.buffers[static_cast<std::size_t>(s.reads[read].buffer)].kind == BufferKind::weight; }
+
+GpuShape shape_of(const Statement& s, const NaiveLoops& nest, const BlockTile& t, TileKind kind, std::int64_t in_word) {
     GpuShape shape;
     std::vector<std::int64_t> block(nest.loops.size(), 1), inner(nest.loops.size(), 1);
     const auto longest = main_sum(nest);
     const bool split = kind == TileKind::split || kind == TileKind::split_tensor;
     shape.tensor = is_tensor(kind);
+    shape.tensor_depth = static_cast<double>(t.depth), shape.in_word = static_cast<double>(in_word);
     std::size_t output = 0;
     double sums = 1, unrolled = 1;
     for (std::size_t i = 0; i < nest.loops.size(); ++i) {
@@ -152,7 +160,7 @@ GpuShape shape_of(const Statement& s, const NaiveLoops& nest, const BlockTile& t
         }
         sums *= static_cast<double>(l.extent);
         block[i] = i == longest ? t.chunk : l.extent;
-        if (i == longest && shape.tensor) inner[i] = sum_steps, unrolled *= static_cast<double>(sum_steps);
+        if (i == longest && shape.tensor) inner[i] = t.depth, unrolled *= static_cast<double>(t.depth);
         if (is_window(l) && i != longest) inner[i] = l.extent, unrolled *= static_cast<double>(l.extent);
     }
     shape.sums = static_cast<double>(t.sums);
@@ -163,7 +171,7 @@ GpuShape shape_of(const Statement& s, const NaiveLoops& nest, const BlockTile& t
     if (longest && kind != TileKind::plain) shape.chunks = static_cast<double>(nest.loops[*longest].extent / (t.sums * t.chunk));
     if (t.sums > 1) shape.shared_bytes += 4 * static_cast<std::int64_t>(shape.threads * shape.outputs);
     for (std::size_t r = 0; r < s.reads.size(); ++r) {
-        const double one = touched(nest, r, inner) / shape.steps_per_turn;
+        const double one = touched(nest, r, inner) / shape.steps_per_turn * (shape.tensor && is_weight(s, r) ? rows_of_tensor_loads : 1);
         shape.loads += one;
         if (kind == TileKind::plain || (split && t.chunk == 1)) {
             shape.far_loads += one * shape.steps, shape.far_bytes += 4 * one * shape.steps * shape.threads * shape.blocks / 8;
@@ -171,7 +179,11 @@ GpuShape shape_of(const Statement& s, const NaiveLoops& nest, const BlockTile& t
             continue;
         }
         const double elements = touched(nest, r, block);
-        shape.shared_bytes += 4 * static_cast<std::int64_t>(elements * shape.sums);
+        shape.shared_bytes += 4 * static_cast<std::int64_t>(elements * shape.sums) / in_word;
+        if (in_word > 1) {
+            add_packed_copies(shape, elements, shape.threads / shape.sums, shape.chunks, shape.chunks * shape.sums * shape.blocks, is_weight(s, r));
+            continue;
+        }
         const double at_once = s.reads[r].padded ? 1 : 4, copies = std::ceil(elements / at_once / (shape.threads / shape.sums));
         (s.reads[r].padded ? shape.tested : shape.copied) += copies * shape.chunks;
         shape.ahead += copies * at_once;
@@ -186,7 +198,7 @@ GpuShape shape_of(const Statement& s, const NaiveLoops& nest, const BlockTile& t
 std::optional<std::vector<Term>> part_for_tensor_cores(const NaiveLoops& nest, const BlockTile& tile, std::string_view part) {
     const auto lanes = lanes_of(nest, tile);
     const auto longest = main_sum(nest);
-    if (!lanes || !longest) return {};
+    if (!lanes || !longest || tile.depth == 0) return {};
     std::vector<Term> out, columns;
     std::size_t output = 0;
     for (const NaiveLoop& l : nest.loops) {
@@ -200,20 +212,19 @@ std::optional<std::vector<Term>> part_for_tensor_cores(const NaiveLoops& nest, c
     }
     out.insert(out.end(), columns.begin(), columns.end());  // rows come first, so that threads of one group are neighbours
     const NaiveLoop& sum = nest.loops[*longest];
-    if (part == "tensor-chunk") add_digit(out, sum.axis, sum.extent, sum_steps, tile.chunk / sum_steps);
-    if (part == "tensor-sum") add_digit(out, sum.axis, sum.extent, 1, sum_steps);
+    if (part == "tensor-chunk") add_digit(out, sum.axis, sum.extent, tile.depth, tile.chunk / tile.depth);
+    if (part == "tensor-sum") add_digit(out, sum.axis, sum.extent, 1, tile.depth);
     return out;
 }
 
-}  // namespace
-
-std::vector<Term> block_tiles(const Statement& statement, const NaiveLoops& nest, const GpuMachine& machine, TileKind kind, std::size_t most) {
-    constexpr std::int64_t max_threads = 512, max_own = 64;
+// Of tiles for tensor cores: those for one unit.
+std::vector<Term> tiles_of_depth(const Statement& statement, const NaiveLoops& nest, const GpuMachine& machine, TileKind kind,
+                                 const std::optional<MatrixUnit>& unit, std::size_t most) {
+    constexpr std::int64_t max_threads = 512;
+    const std::int64_t max_own = unit && unit->packed > 1 ? 128 : 64, depth = unit ? unit->depth : 0;
     const auto longest = main_sum(nest);
     const bool split = kind == TileKind::split || kind == TileKind::split_tensor;
-    const auto fits = [](const MatrixUnit& u) { return u.rows == warp_rows * own_rows && u.columns == warp_columns * own_columns && u.depth == sum_steps; };
-    if (is_tensor(kind) && (std::none_of(machine.units.begin(), machine.units.end(), fits) || !longest || nest.loops[*longest].extent % sum_steps != 0))
-        return {};
+    if (unit && (!longest || nest.loops[*longest].extent % depth != 0)) return {};
     if (kind != TileKind::plain && (!longest || statement.combine != Combine::sum || statement.reads.size() < 2 || nest.loops[*longest].extent < 4)) return {};
     if (statement.keeps_an_order()) return {};
     std::vector<const NaiveLoop*> outputs;
@@ -226,15 +237,16 @@ std::vector<Term> block_tiles(const Statement& statement, const NaiveLoops& nest
         for (std::int64_t z : divisors(e, split ? 16 : 1))
             if (!split || z > 1)
                 for (std::int64_t c : divisors(e / z, 64))
-                    if (is_tensor(kind) ? c % sum_steps == 0 : c >= 2 || e / z == 1) sums.emplace_back(z, c);
+                    if (unit ? c % depth == 0 : c >= 2 || e / z == 1) sums.emplace_back(z, c);
     }
     std::vector<std::pair<double, BlockTile>> found;
-    BlockTile tile{1, 1, std::vector<Share>(outputs.size())};
+    BlockTile tile{1, 1, std::vector<Share>(outputs.size()), depth};
     const auto add = [&] {
-        if (is_tensor(kind) && !lanes_of(nest, tile)) return;
+        if (unit && !lanes_of(nest, tile)) return;
         for (const auto& [z, c] : sums) {
             tile.sums = z, tile.chunk = c;
-            const GpuShape shape = shape_of(statement, nest, tile, kind);  // with tiles that are staged ahead, where the registers hold them
+            const GpuShape shape =
+                shape_of(statement, nest, tile, kind, unit ? unit->packed : 1);  // with tiles that are staged ahead, where the registers hold them
             if (shape.threads > static_cast<double>(machine.block_threads) || (shape.threads < 32 && shape.blocks > 1)) continue;
             GpuShape in_time = shape;
             in_time.ahead = 0;
@@ -257,6 +269,23 @@ std::vector<Term> block_tiles(const Statement& statement, const NaiveLoops& nest
     std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     std::vector<Term> out;
     for (std::size_t i = 0; i < found.size() && out.size() < most; ++i) out.push_back(to_term(found[i].second));
+    return out;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> depth_of_tensor_tile(const Term& tile) {
+    const auto read = tile.op().text() == "tensor-tile" ? read_block_tile(tile) : std::nullopt;
+    return read ? std::optional(read->depth) : std::nullopt;
+}
+
+std::vector<Term> block_tiles(const Statement& statement, const NaiveLoops& nest, const GpuMachine& machine, TileKind kind, std::size_t most) {
+    std::vector<Term> out;
+    if (!is_tensor(kind)) return tiles_of_depth(statement, nest, machine, kind, {}, most);
+    std::set<std::int64_t> depths;
+    for (const MatrixUnit& u : machine.units)
+        if (u.rows == warp_rows * own_rows && u.columns == warp_columns * own_columns && depths.insert(u.depth).second)
+            for (Term& t : tiles_of_depth(statement, nest, machine, kind, u, most)) out.push_back(std::move(t));
     return out;
 }
 

@@ -13,9 +13,11 @@ namespace loopegg {
 
 // A tile is a term: (block-tile SUMS CHUNK THREADS OWN THREADS OWN ...), a pair for each naive loop that moves the output. SUMS threads share the longest sum,
 // of which CHUNK steps pass through shared memory at a time.
-// Tiles for tensor cores have a pair for each output loop as well. Warps share these loops, and inside a warp the threads and their elements are laid out
-// as the instruction needs them (backends/lower/lower_tensor.cpp).
+// Tiles for tensor cores are (tensor-tile DEPTH SUMS CHUNK THREADS OWN ...): an instruction takes DEPTH steps of a sum. Warps share the output loops, and
+// inside a warp the threads and their elements are laid out as the instruction needs them (backends/lower/lower_tensor.cpp).
 enum class TileKind { shared, split, plain, tensor, split_tensor };
+
+std::optional<std::int64_t> depth_of_tensor_tile(const Term& tile);  // none for other tiles
 
 // At most `most` tiles that fit the machine, cheapest first by the estimate.
 std::vector<Term> block_tiles(const Statement& statement, const NaiveLoops& nest, const GpuMachine& machine, TileKind kind, std::size_t most);

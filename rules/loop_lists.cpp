@@ -210,6 +210,14 @@ std::vector<Term> units(const Question& q) {
 std::vector<Term> units_of_tile(const Question& q) {
     std::vector<Term> all = units(q);
     const auto tile = term(q, 2);
+    if (const auto depth = tile ? depth_of_tensor_tile(*tile) : std::nullopt) {
+        const auto& gpu = nest_facts(q).gpu().units;
+        std::erase_if(all, [&](const Term& place) {
+            const std::string kind = place.op().text().substr(tensor_place.size());
+            return std::none_of(gpu.begin(), gpu.end(), [&](const MatrixUnit& u) { return u.operands == kind && u.depth == *depth; });
+        });
+        return all;
+    }
     std::erase_if(all, [&](const Term& place) { return !tile || words_of_tile(*tile) != numbers_in_word(place.op().text().substr(tensor_place.size())); });
     return all;
 }
@@ -306,10 +314,9 @@ std::vector<ListKind> loop_lists() {
         tiles_of_units("cut-unit-tiles",
                        "the same, of a nest whose loop of rows is cut where whole tiles end, because few rows divide it; fewer rows are the rest",
                        UnitRows::cut),
-        {"units", {{"statement", "schedule"}}, "the places of the machine's units that multiply rounded operands, and that the user allows", units, false},
         {"units-of",
          {{"statement", "schedule", "unit-tile"}},
-         "those of these places whose units take words of as many numbers as the tile",
+         "the places of the machine's units that multiply rounded operands, that the user allows, and that fit the tile",
          units_of_tile,
          false},
         {"vector-blocks",

@@ -248,7 +248,9 @@ NestTrial try_nest(const Rule& rule, const Term& nest) {
 }  // namespace
 
 std::vector<MatrixUnit> units_for_trials(bool gpu) {
-    if (gpu) return {{.instruction = "trial", .operands = "tf32", .rows = 16, .columns = 8, .depth = 8}};
+    if (gpu)
+        return {{.instruction = "trial", .operands = "tf32", .rows = 16, .columns = 8, .depth = 8},
+                {.instruction = "trial", .operands = "fp16", .rows = 16, .columns = 8, .depth = 16, .packed = 2}};
     return {{.instruction = "trial", .operands = "bf16", .rows = 4, .columns = 4, .depth = 8, .packed = 2, .tiles = 8},
             {.instruction = "trial", .operands = "int8", .rows = 4, .columns = 4, .depth = 8, .packed = 4, .tiles = 8}};
 }

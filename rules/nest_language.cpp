@@ -89,7 +89,7 @@ std::vector<GuardKind> guards() {
          [](const Question& q) { return nest_facts(q).strict_fp() ? no("sums keep their order (strict-fp)") : yes(""); }},
         {"may-round",
          {{"kind"}},
-         "operands of products may be rounded so (bf16, int8, tf32): only where the user allows it, and the machine multiplies such numbers faster",
+         "operands of products may be rounded so (bf16, fp16, int8, tf32): only where the user allows it, and the machine multiplies such numbers faster",
          [](const Question& q) {
              const Argument& given = q.arguments[0];
              std::string kind = given.eclass == none ? given.word.text() : q.graph.smallest_term(given.eclass).op().text();

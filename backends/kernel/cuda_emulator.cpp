@@ -33,6 +33,39 @@ static inline void loopegg_mma_tf32(float* c0, float* c1, float* c2, float* c3, 
     }
     warps[warp]->arrive_and_wait();   // operands are the next instruction's after this
 }
+static inline std::uint32_t word_of(float x) { return std::bit_cast<std::uint32_t>(x); }
+static inline float from_fp16(std::uint32_t half) { return static_cast<float>(std::bit_cast<_Float16>(static_cast<std::uint16_t>(half))); }
+static inline float from_bf16(std::uint32_t half) { return std::bit_cast<float>(half << 16); }
+static inline std::uint32_t to_fp16(float x) { return std::bit_cast<std::uint16_t>(static_cast<_Float16>(x)); }
+static inline std::uint32_t to_bf16(float x) {
+    const std::uint32_t bits = word_of(x);
+    return x != x ? 0x7fffu : (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+}
+static inline float loopegg_pack_fp16(float low, float high) { return std::bit_cast<float>(to_fp16(low) | to_fp16(high) << 16); }
+static inline float loopegg_pack_bf16(float low, float high) { return std::bit_cast<float>(to_bf16(low) | to_bf16(high) << 16); }
+// As m16n8k8, but each operand is a word of two numbers.
+template <class F>
+static inline void mma_of_words(F number, float* const (&c)[4], const float (&mine)[6]) {
+    const int warp = thread_number / 32, lane = thread_number % 32;
+    std::copy(mine, mine + 6, operands[warp][lane]);
+    warps[warp]->arrive_and_wait();
+    for (int i = 0; i < 4; ++i) {
+        const int row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
+        for (int k = 0; k < 8; ++k) {
+            const std::uint32_t a = word_of(operands[warp][row % 8 * 4 + k % 4][row / 8 + k / 4 * 2]);
+            const std::uint32_t b = word_of(operands[warp][column * 4 + k % 4][4 + k / 4]);
+            *c[i] += number(a & 0xffffu) * number(b & 0xffffu);
+            *c[i] += number(a >> 16) * number(b >> 16);
+        }
+    }
+    warps[warp]->arrive_and_wait();
+}
+static inline void loopegg_mma_fp16(float* c0, float* c1, float* c2, float* c3, float a0, float a1, float a2, float a3, float b0, float b1) {
+    mma_of_words(from_fp16, {c0, c1, c2, c3}, {a0, a1, a2, a3, b0, b1});
+}
+static inline void loopegg_mma_bf16(float* c0, float* c1, float* c2, float* c3, float a0, float a1, float a2, float a3, float b0, float b1) {
+    mma_of_words(from_bf16, {c0, c1, c2, c3}, {a0, a1, a2, a3, b0, b1});
+}
 )";
 
 constexpr const char* driver = R"(

@@ -66,6 +66,26 @@ static __device__ __forceinline__ void loopegg_mma_tf32(float* c0, float* c1, fl
                  : "r"(__float_as_uint(a0)), "r"(__float_as_uint(a1)), "r"(__float_as_uint(a2)), "r"(__float_as_uint(a3)), "r"(__float_as_uint(b0)),
                    "r"(__float_as_uint(b1)));
 }
+static __device__ __forceinline__ float loopegg_pack_fp16(float low, float high) {
+    unsigned word;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+    return __uint_as_float(word);
+}
+static __device__ __forceinline__ float loopegg_pack_bf16(float low, float high) {
+    unsigned word;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+    return __uint_as_float(word);
+}
+#define LOOPEGG_MMA_OF_WORDS(kind, type)                                                                                                                   \
+    static __device__ __forceinline__ void loopegg_mma_##kind(float* c0, float* c1, float* c2, float* c3, float a0, float a1, float a2, float a3, float b0, \
+                                                              float b1) {                                                                                  \
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"         \
+                     : "+f"(*c0), "+f"(*c1), "+f"(*c2), "+f"(*c3)                                                                                          \
+                     : "r"(__float_as_uint(a0)), "r"(__float_as_uint(a1)), "r"(__float_as_uint(a2)), "r"(__float_as_uint(a3)), "r"(__float_as_uint(b0)),   \
+                       "r"(__float_as_uint(b1)));                                                                                                          \
+    }
+LOOPEGG_MMA_OF_WORDS(fp16, "f16")
+LOOPEGG_MMA_OF_WORDS(bf16, "bf16")
 #endif
 )";
 
@@ -126,7 +146,7 @@ std::string object_code(const Obj& module, const Obj& target) { return object_of
 std::string cuda_source(const Obj& module, const Obj& target, const Obj& host) {
     const Obj device = lower(module, target, host).device;
     const std::string text(call(Fn::build_cuda, device, target).cast<ffi::Module>()->InspectSource("cuda"));
-    return text.find("loopegg_mma_tf32") == text.npos ? text : tensor_cores + text;
+    return text.find("loopegg_mma_") == text.npos ? text : tensor_cores + text;
 }
 
 }  // namespace loopegg::tv

@@ -47,6 +47,7 @@ void NestLoops::scan(const Tree& n, int depth) {
             for (const TreeNode* loop : {u->rows, u->depth, u->columns, u->packed}) unit_vars_.insert(loop->var);
             packed_vars_.insert(u->packed->var), column_vars_.insert(u->columns->var);
         }
+        if (gpu_ && packed() && n->loop == LoopKind::tensor) packed_vars_.insert(n->var);
         loop_of_[static_cast<std::size_t>(n->var)] = n.get();
         depth_[static_cast<std::size_t>(n->var)] = depth++;
         if (n->loop == LoopKind::bind && gpu_) {

@@ -24,7 +24,10 @@ public:
 
     LoweredNest run(const std::string& name) {
         LoweredNest result;
-        for (std::size_t b = 0; b < s_.buffers.size(); ++b) result.parameters.push_back(parameter(static_cast<int>(b)));
+        for (std::size_t b = 0; b < s_.buffers.size(); ++b) {
+            result.parameters.push_back(parameter(static_cast<int>(b)));
+            order_as_tiles(static_cast<int>(b), result.parameters.back());
+        }
         Obj body = with_registers(t_.root);
         if (gpu_) body = launched(body, result.launch);
         result.function = tv::primitive(name, buffers_, with_functions(body));
@@ -288,7 +291,9 @@ private:
         auto st = storage(n, n->tile, "tile" + std::to_string(n->stage), !shared);
         auto copy = [&] { return tv::guarded(busy(), store_element(*st, n->tile, [&] { return staged_value(*n); })); };
         std::vector<Obj> all{tv::allocate(st->buffer, on_stack(st->buffer))};
-        if (st->packed_step >= 0)
+        if (gpu_ && packed())
+            all.push_back(copy_words(*n, *st));
+        else if (st->packed_step >= 0)
             all.push_back(copy_packed(n, *st, copy));
         else if (shared)
             all.push_back(cooperative(n->tile, copied_at_once(*n), [&](const Expr&, const Expr&) { return copy(); }));
@@ -304,6 +309,20 @@ private:
         of_words.tile.steps[static_cast<std::size_t>(st.packed_step)].extent /= in_word_;
         const Tree stage = std::make_shared<TreeNode>(std::move(of_words));
         return is_padded(*n) ? copy_rows(stage, st, copy) : copy_tile(stage, st, copy);
+    }
+
+    Obj copy_words(const TreeNode& n, const Storage& st) {
+        if (st.block == 0 || st.buffer.scope != "shared")
+            throw UserError("operands that a warp multiplies are packed in (stage (shared ...)), outside of its threads");
+        const tv::Buffer kept = kept_for(n);
+        return tv::sequence({tv::allocate(kept, false), fetch_words(n, st, kept), store_words(n, st, kept)});
+    }
+    // What a thread keeps of the next tile: rounds of copies, and what it copies at once.
+    tv::Buffer kept_for(const TreeNode& stage) const {
+        const Shares share = shares(stage.tile, copied_at_once(stage));
+        const std::int64_t at_once = readers_.contains(stage.buffer) ? 4 : packed_at_once;
+        return tv::buffer("kept" + std::to_string(stage.stage), packed() ? Shape{kept_words(stage) / at_once, at_once} : Shape{share.rounds, share.lanes},
+                          "local");
     }
 
     // The code inside a stage of an input, which reads the storage of that stage.
@@ -337,10 +356,10 @@ private:
         std::int64_t kept = 0;
         for (const Tree* c = &n.children[0]; (*c)->kind == TreeNode::Kind::stage && (*c)->buffer != 0 && (*c)->scope == "ahead"; c = &(*c)->children[0]) {
             const Shares s = shares((*c)->tile, copied_at_once(**c));
-            kept += s.rounds * s.lanes;
+            kept += packed() ? kept_words(**c) : s.rounds * s.lanes;
             all.push_back(*c);
         }
-        if (kept > max_kept_ahead) all.clear();
+        if (kept > (packed() ? max_kept_packed : max_kept_ahead)) all.clear();
         return all;
     }
 
@@ -354,9 +373,7 @@ private:
         std::vector<Coming> all;
         std::vector<Obj> out;
         for (const Tree& s : stages) {
-            const Shares share = shares(s->tile, copied_at_once(*s));
-            all.push_back({s, storage(s, s->tile, "tile" + std::to_string(s->stage), false),
-                           tv::buffer("kept" + std::to_string(s->stage), {share.rounds, share.lanes}, "local")});
+            all.push_back({s, storage(s, s->tile, "tile" + std::to_string(s->stage), false), kept_for(*s)});
             out.push_back(tv::allocate(all.back().tile->buffer, false)), out.push_back(tv::allocate(all.back().kept, false));
         }
         const auto fetch = [&](const Expr& turn) {
@@ -364,12 +381,13 @@ private:
             env_[static_cast<std::size_t>(n.var)] = turn;
             std::vector<Obj> copies;
             for (const Coming& c : all)
-                copies.push_back(cooperative(
-                    c.stage->tile, copied_at_once(*c.stage),
-                    [&](const Expr& round, const Expr& lane) {
-                        return c.kept.store(staged_value(*c.stage), {round, lane});
-                    },
-                    true));
+                copies.push_back(packed() ? fetch_words(*c.stage, *c.tile, c.kept)
+                                          : cooperative(
+                                                c.stage->tile, copied_at_once(*c.stage),
+                                                [&](const Expr& round, const Expr& lane) {
+                                                    return c.kept.store(staged_value(*c.stage), {round, lane});
+                                                },
+                                                true));
             return tv::sequence(copies);
         };
         out.push_back(fetch(0));
@@ -378,12 +396,13 @@ private:
             [&] {
                 std::vector<Obj> turn;
                 for (const Coming& c : all)
-                    turn.push_back(cooperative(
-                        c.stage->tile, copied_at_once(*c.stage),
-                        [&](const Expr& round, const Expr& lane) {
-                            return c.tile->buffer.store(c.kept.load({round, lane}), physical(*c.tile, steps_here(c.stage->tile)));
-                        },
-                        true));
+                    turn.push_back(packed() ? store_words(*c.stage, *c.tile, c.kept)
+                                            : cooperative(
+                                                  c.stage->tile, copied_at_once(*c.stage),
+                                                  [&](const Expr& round, const Expr& lane) {
+                                                      return c.tile->buffer.store(c.kept.load({round, lane}), physical(*c.tile, steps_here(c.stage->tile)));
+                                                  },
+                                                  true));
                 const Expr here = env_[static_cast<std::size_t>(n.var)];
                 turn.push_back(tv::guarded(less(here + Expr(1), n.extent), fetch(here + Expr(1))));
                 for (const Coming& c : all) {

@@ -72,7 +72,7 @@ NestOperands::NestOperands(const Statement& statement, const LoopTree& tree, boo
     : s_(statement),
       t_(tree),
       gpu_(gpu),
-      packed_kind_(gpu ? "" : packed_kind(statement, tree)),
+      packed_kind_(gpu ? packed_kind_of_warps(tree) : packed_kind(statement, tree)),
       in_word_(packed_kind_.empty() ? 1 : numbers_in_word(packed_kind_)),
       extents_(extents_of(tree)),
       env_(static_cast<std::size_t>(tree.variables) + 1, Expr(0)),
@@ -199,7 +199,19 @@ std::vector<Expr> NestOperands::solved_steps(const Tile& tile, const std::vector
     return r;
 }
 
+// Blocks of the packed step are outermost, and the words of a block innermost.
+std::vector<Expr> NestOperands::flat_words(const Storage& st, const std::vector<Expr>& steps) const {
+    const Expr& packed = steps[static_cast<std::size_t>(st.packed_step)];
+    Expr at = floor_div(packed, st.block);
+    for (int i : st.order)
+        if (i != st.packed_step) at = at * Expr(st.tile->steps[static_cast<std::size_t>(i)].extent) + steps[static_cast<std::size_t>(i)];
+    std::vector<Expr> r = st.slices;
+    r.push_back(at * Expr(st.block / in_word_) + floor_div(floor_mod(packed, st.block), in_word_));
+    return r;
+}
+
 std::vector<Expr> NestOperands::physical(const Storage& st, const std::vector<Expr>& steps) const {
+    if (st.block > 0) return flat_words(st, steps);
     std::vector<Expr> r = st.slices;
     if (st.lane_var >= 0 && !st.lane_last) r.push_back(env_[static_cast<std::size_t>(st.lane_var)]);
     for (int i : st.order) r.push_back(i == st.packed_step ? floor_div(steps[static_cast<std::size_t>(i)], in_word_) : steps[static_cast<std::size_t>(i)]);

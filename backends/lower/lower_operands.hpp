@@ -21,6 +21,7 @@ struct Storage {
     bool lane_last = false;
     std::vector<tv::Expr> slices{};     // outermost dimensions that say which slice of the block the storage belongs to; the slice's threads share it
     int packed_step = -1;               // the step whose neighbours share words of the storage, if there is one
+    std::int64_t block = 0;             // on a GPU: so many neighbours of the packed step are together, and the storage is flat
     const TreeNode* slot_of = nullptr;  // the stage of the output that fills this storage, each element once
 };
 
@@ -130,11 +131,13 @@ protected:
 
     Int8Place int8_{};
 
+    std::map<int, std::vector<WeightReader>> readers_;
+
 private:
     std::vector<Expr> solved_steps(const Tile& tile, const std::vector<Expr>& logical);
     const WeightReader& reader_of(int b, const std::vector<Index>& logical) const;
     Expr visited(int b, const std::vector<Index>& logical) const;
-    std::map<int, std::vector<WeightReader>> readers_;
+    std::vector<Expr> flat_words(const Storage& st, const std::vector<Expr>& steps) const;
     std::vector<OperandView> views_;  // one for each buffer, or none
 };
 

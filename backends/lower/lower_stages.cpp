@@ -5,6 +5,7 @@
 #include "backends/lower/lower_nest.hpp"
 #include "backends/lower/scalar.hpp"
 #include "base/error.hpp"
+#include "nest/schedule/gpu_estimate.hpp"
 
 namespace loopegg {
 
@@ -56,9 +57,23 @@ std::shared_ptr<Storage> NestStages::storage(const Tree& n, const Tile& tile, co
         bytes *= shape.back();
     }
     if (shape.empty()) shape.push_back(1);
+    if (gpu_ && st->packed_step >= 0) make_flat(*st, shape);
     const char* scope = !local ? "shared" : (gpu_ || bytes <= max_stack_bytes) ? "local" : "global";
     st->buffer = tv::buffer(name, shape, scope);
     return st;
+}
+
+// Packed tiles of warps are flat, in blocks of the numbers that one instruction takes.
+void NestStages::make_flat(Storage& st, Shape& shape) const {
+    any_node(t_.root, [&](const TreeNode& x) {
+        if (x.kind == TreeNode::Kind::loop && x.loop == LoopKind::tensor) st.block = x.extent;
+        return st.block > 0;
+    });
+    const std::int64_t numbers = st.tile->steps[static_cast<std::size_t>(st.packed_step)].extent;
+    if (numbers % st.block != 0 || st.block % packed_at_once != 0 || !st.tile->predicates.empty())
+        throw UserError("a tile of operands for a warp is no whole number of instructions");
+    shape.resize(st.slices.size());
+    shape.push_back(element_count(*st.tile) / in_word_);
 }
 
 // Of a stage that packs numbers into words: the step that counts the numbers in a word.

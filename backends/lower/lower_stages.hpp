@@ -37,7 +37,18 @@ protected:
     // One instruction of tensor cores (lower_tensor.cpp), by which a warp does what is under a tensor loop.
     Obj tensor_step(const TreeNode& n);
 
+    // Packed tiles of warps, which the threads of a block copy together (warp_tiles.cpp). First each thread fetches its part into registers, `kept`, and then
+    // it stores that in the tile, packed. Weights are packed already, and in memory in the order of the tile.
+    std::int64_t kept_words(const TreeNode& stage) const;
+    Obj fetch_words(const TreeNode& stage, const Storage& st, const tv::Buffer& kept);
+    Obj store_words(const TreeNode& stage, const Storage& st, const tv::Buffer& kept);
+    // Puts the weights of buffer b in the order of their tiles.
+    void order_as_tiles(int b, KernelBuffer& parameter);
+
 private:
+    void make_flat(Storage& st, Shape& shape) const;
+    Tile items_of(const TreeNode& stage, const Storage& st) const;
+    bool is_packed_weight(const TreeNode& stage) const { return readers_.contains(stage.buffer); }
     const Expr padding_ = outside();
     bool may_run_out(const TreeNode& stage, const TreeNode& body) const;
 };

@@ -1,12 +1,13 @@
-// Lowers what is under a tensor loop to one instruction of a warp: 16 rows times 8 columns, 8 steps of each sum.
+// Lowers what is under a tensor loop to one instruction of a warp: 16 rows times 8 columns, 8 words of each sum.
 //
 // The schedule says which outputs a thread has, as anywhere: thread 4*g + m of the warp has rows g and g + 8, and columns 2*m and 2*m + 1. So sums begin, end
 // and leave their registers as they do in other nests. The instruction wants operands in another order: of the rows, steps m and m + 4; of the columns,
-// column g. A thread reads these from tiles that all threads share, by the index of the thread that has that column.
+// column g. Where numbers are packed, these are words. A thread reads these from tiles that all threads share, by the index of the thread that has that column.
 #include <tuple>
 
 #include "backends/lower/lower_stages.hpp"
 #include "base/error.hpp"
+#include "nest/term/rounding.hpp"
 
 namespace loopegg {
 namespace {
@@ -17,14 +18,14 @@ constexpr std::int64_t warp = 32, members = 4, steps = 8;
     throw UserError(
         Diagnostic{"no instruction of tensor cores does this: " + why,
                    {},
-                   "expected (bind tensor.tf32 AXIS (unroll AXIS (unroll AXIS done))) of 8 steps of a sum, 2 rows and 2 columns, inside a loop of 32 "
+                   "expected (bind tensor.KIND AXIS (unroll AXIS (unroll AXIS done))) of 8 words of a sum, 2 rows and 2 columns, inside a loop of 32 "
                    "bound to threadIdx.x whose last 4 are columns, with both operands in shared memory"});
 }
 
 }  // namespace
 
 tv::Obj NestStages::tensor_step(const TreeNode& n) {
-    if (n.extent != steps) refuse("a sum in steps of " + std::to_string(n.extent));
+    if (n.extent != steps * in_word_) refuse("a sum in steps of " + std::to_string(n.extent));
     if (s_.combine != Combine::sum || s_.reads.size() != 2 || !s_.coefficients.empty() || !s_.value.is("*", 2))
         refuse("it is no sum of products of two operands");
     std::vector<const TreeNode*> own;
@@ -60,6 +61,7 @@ tv::Obj NestStages::tensor_step(const TreeNode& n) {
             }
     }
 
+    if (!packed() && numbers_in_word(n.place) > 1) refuse("its operands are not packed, because other parts of the nest read them one by one");
     Scope keep(env_);
     const Expr thread = env_[static_cast<std::size_t>(lanes->var)], group = floor_div(thread, members), member = floor_mod(thread, members);
     const auto set = [&](int var, const Expr& value) { env_[static_cast<std::size_t>(var)] = value; };
@@ -71,19 +73,22 @@ tv::Obj NestStages::tensor_step(const TreeNode& n) {
             if (to_global(to)) refuse("its sums are in no (stage O ...)");
             operands.push_back(to.buffer.address(to.at));
         }
+    // Which steps of a sum an instruction's operand has is for us to choose, as both operands agree. So the words of a thread are neighbours.
+    const auto steps_of_half = [&](int half) { return packed() ? member * Expr(2 * in_word_) + Expr(half * in_word_) : member + Expr(members * half); };
+    const auto operand = [&](std::size_t r) { return packed() ? word(*body, r).load() : read(*body, r); };
     set(column, 0);
     for (int half : {0, 1})
         for (int i : {0, 1}) {
-            set(n.var, member + Expr(4 * half)), set(row, i);
-            operands.push_back(read(*body, a));
+            set(n.var, steps_of_half(half)), set(row, i);
+            operands.push_back(operand(a));
         }
     // Column g of the warp belongs to thread g / 2, which has two columns.
     set(row, 0), set(lanes->var, floor_div(group, 2)), set(column, floor_mod(group, 2));
     for (int half : {0, 1}) {
-        set(n.var, member + Expr(4 * half));
-        operands.push_back(read(*body, b));
+        set(n.var, steps_of_half(half));
+        operands.push_back(operand(b));
     }
-    return tv::outer_call("loopegg_mma_tf32", operands);
+    return tv::outer_call(("loopegg_mma_" + n.place).c_str(), operands);
 }
 
 }  // namespace loopegg

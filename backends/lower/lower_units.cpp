@@ -85,7 +85,7 @@ bool NestUnits::begins_tiles(const Tree& n) const {
 }
 
 std::optional<NestUnits::Tiles> NestUnits::fitting_tiles(const Tree& output_stage) const {
-    if (!packed() || !output_stage->owns) return {};
+    if (gpu_ || !packed() || !output_stage->owns) return {};
     Tiles t;
     Tree at = output_stage->children[0];
     for (; at->kind == TreeNode::Kind::loop && at->loop != LoopKind::tensor; at = at->children[0]) {

@@ -87,9 +87,22 @@ Expr bf16_bits(const Expr& x) {
     return tv::select(is_nan(x), Expr(quiet_nan), rounded);  // rounding would carry into the exponent of a NaN, and make a number of it
 }
 
+// Of the size, and then with the sign. Denormals are whole numbers of 2^-24, and so are the digits of a number from 0.5 to 1.
+Expr rounded_to_fp16(const Expr& x) {
+    const Expr bits = tv::bits_of(x), whole = tv::bitwise("prim.bitwise_and", bits, Expr(without_sign)), size = tv::with_bits(whole);
+    const Expr even = tv::bitwise("prim.bitwise_and", tv::bitwise("prim.right_shift", whole, Expr(13)), Expr(1));
+    const Expr digits = tv::bitwise("prim.bitwise_and", tv::binary(Fn::add, whole, tv::binary(Fn::add, even, Expr(0xfff))), Expr(-0x2000));
+    const Expr denormal = tv::binary(Fn::sub, tv::binary(Fn::add, size, tv::float_value(0.5)), tv::float_value(0.5));
+    const Expr held = tv::select(below(size, 65520), tv::with_bits(digits), tv::with_bits(Expr(infinity)));
+    const Expr rounded = tv::select(below(size, 0x1p-14), denormal, held);
+    const Expr sign = tv::bitwise("prim.bitwise_and", bits, Expr(std::int64_t{-0x80000000LL}));
+    return tv::select(is_nan(x), x, tv::with_bits(tv::bitwise("prim.bitwise_or", tv::bits_of(rounded), sign)));
+}
+
 }  // namespace
 
 Expr rounded_to(const std::string& kind, const Expr& x) {
+    if (kind == "fp16") return rounded_to_fp16(x);
     if (kind == "tf32") return rounded_to_tf32(x);
     if (kind == "bf16") return tv::with_bits(high_half(bf16_bits(x)));
     throw InternalFault("no lowering for the rounding '" + kind + "'");
@@ -99,6 +112,7 @@ Expr packed_bf16(const Expr& low, const Expr& high) {
     const Expr below = tv::bitwise("prim.bitwise_and", shifted_right(bf16_bits(low)), Expr(0xffff));
     return tv::with_bits(tv::bitwise("prim.bitwise_or", high_half(bf16_bits(high)), below));
 }
+Expr packed_by_warps(const std::string& kind, const Expr& low, const Expr& high) { return tv::outer_function(("loopegg_pack_" + kind).c_str(), {low, high}); }
 Expr unpacked_bf16(const Expr& word, const Expr& half) {
     const Expr bits = tv::bits_of(word);
     const auto high = [&] { return tv::with_bits(high_half(bits)); };

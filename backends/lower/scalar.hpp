@@ -14,6 +14,7 @@ tv::Expr rounded_to(const std::string& kind, const tv::Expr& x);  // as nest/ter
 
 // Two numbers as bf16 in one word, and the half of such a word as a number again.
 tv::Expr packed_bf16(const tv::Expr& low, const tv::Expr& high);
+tv::Expr packed_by_warps(const std::string& kind, const tv::Expr& low, const tv::Expr& high);  // the same on a GPU, as "bf16" or "fp16"
 tv::Expr unpacked_bf16(const tv::Expr& word, const tv::Expr& half);
 
 // Numbers as the bytes of one word, the first lowest (nest/term/int8_scales.hpp).

@@ -50,11 +50,11 @@ void each_visited(const KernelBuffer& p, const WeightReader& r, F f) {
     }
 }
 
-// Pairs of numbers that are bf16 numbers already.
-std::vector<float> in_words(const std::vector<float>& values) {
+// Pairs of numbers that are rounded already.
+std::vector<float> in_words(const std::vector<float>& values, const std::string& kind) {
+    const auto half = [&](float v) -> std::uint32_t { return kind == "fp16" ? fp16_bits(v) : std::bit_cast<std::uint32_t>(v) >> 16; };
     std::vector<float> words(values.size() / 2);
-    for (std::size_t i = 0; i < words.size(); ++i)
-        words[i] = std::bit_cast<float>(std::bit_cast<std::uint32_t>(values[2 * i]) >> 16 | (std::bit_cast<std::uint32_t>(values[2 * i + 1]) & 0xffff0000u));
+    for (std::size_t i = 0; i < words.size(); ++i) words[i] = std::bit_cast<float>(half(values[2 * i]) | half(values[2 * i + 1]) << 16);
     return words;
 }
 
@@ -101,7 +101,7 @@ std::vector<float> to_storage(const KernelBuffer& p, std::span<const float> logi
         KernelBuffer plain = p;
         plain.rounding.clear(), plain.in_word = 1, plain.elements *= p.in_word;
         const std::vector<float> stored = to_storage(plain, rounded);
-        return p.in_word > 1 ? in_words(stored) : stored;
+        return p.in_word > 1 ? in_words(stored, p.rounding) : stored;
     }
     if (p.readers.empty() && p.blocking.empty()) return {logical.begin(), logical.end()};
     std::vector<float> out(static_cast<std::size_t>(p.elements), 0.0f);

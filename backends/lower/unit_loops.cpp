@@ -1,6 +1,7 @@
 #include "backends/lower/unit_loops.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "backends/lower/lower_nest.hpp"
 #include "backends/lower/lower_operands.hpp"
@@ -69,7 +70,18 @@ std::string packed_kind(const Statement& s, const LoopTree& tree) {
         }
     };
     walk(walk, tree.root);
-    return all ? kind : "";
+    return all && kind != "fp16" ? kind : "";  // no unit of a CPU takes words of fp16
+}
+
+std::string packed_kind_of_warps(const LoopTree& tree) {
+    std::set<std::string> kinds;
+    const auto walk = [&](const auto& self, const TreeNode& n) -> void {
+        if (n.kind == TreeNode::Kind::body) kinds.insert("");  // that no warp multiplies together
+        if (n.kind == TreeNode::Kind::loop && n.loop == LoopKind::tensor) return void(kinds.insert(n.place));
+        for (const Tree& c : n.children) self(self, *c);
+    };
+    walk(walk, *tree.root);
+    return kinds.size() == 1 && !kinds.begin()->empty() && numbers_in_word(*kinds.begin()) > 1 ? *kinds.begin() : "";
 }
 
 }  // namespace loopegg

@@ -23,4 +23,8 @@ std::optional<UnitLoops> unit_loops(const Statement& statement, const TreeNode& 
 // packed only then; "" otherwise.
 std::string packed_kind(const Statement& statement, const LoopTree& tree);
 
+// The same for warps of a GPU, whose tensor loops are each one step of a sum (lower_tensor.cpp): what all of them round
+// operands to, if such numbers share words.
+std::string packed_kind_of_warps(const LoopTree& tree);
+
 }  // namespace loopegg

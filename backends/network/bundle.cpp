@@ -75,7 +75,7 @@ public:
     void place(std::int64_t offset) { text_ += fmt::format("place {}\n", offset); }
     void gather(std::int64_t offset, const KernelBuffer& p) {
         for (const WeightReader& r : p.readers) {
-            text_ += fmt::format("gather {} {} {}", offset + r.start, p.logical.size(), r.atoms.size());
+            text_ += fmt::format("gather {} {} {} {}", p.in_word > 1 ? p.rounding : "float32", offset + r.start / p.in_word, p.logical.size(), r.atoms.size());
             for (std::int64_t d : p.logical) text_ += fmt::format(" {}", d);
             for (const WeightReader::Atom& a : r.atoms) text_ += fmt::format(" {}", a.extent);
             for (std::size_t d = 0; d < p.logical.size(); ++d) {
@@ -280,7 +280,7 @@ void write_whole(const std::vector<Program>& programs, const Target& target, con
         index.push_back({{"key", p.key.hex()}, {"what", p.what}});
     }
     const std::string id = hash_of(text).hex();  // the text names files by a hash of their content, so this id covers the whole bundle
-    write_file(folder / "bundle.txt", fmt::format("loopegg-bundle 2 {} {} {}\n", target.name, target.architecture(), id) + text);
+    write_file(folder / "bundle.txt", fmt::format("loopegg-bundle 3 {} {} {}\n", target.name, target.architecture(), id) + text);
     write_file(folder / "index.json", nlohmann::json{{"target", target.name}, {"id", id}, {"programs", index}}.dump(1) + "\n");
     const fs::path runtime = shipped("backends/runtime");
     for (const char* file : {"bundle_runner.cpp", "gpu_program.h", "cuda_driver.h", "run_bundle.sh"}) write_file(folder / file, read_file(runtime / file));

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <deque>
 #include <fstream>
 #include <sstream>
@@ -48,6 +49,29 @@ std::vector<float> floats(long count, const std::string& format, double step, co
             v[i] = reinterpret_cast<const float*>(bytes.data())[i];
     }
     return v;
+}
+
+// The nearest number of 16 bits, and where two are as near, the even one.
+std::uint32_t rounded_to_16_bits(float value, bool fp16) {
+    std::uint32_t bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    const std::uint32_t sign = bits >> 16 & 0x8000u, size = bits & 0x7fffffffu;
+    if (size > 0x7f800000u) return sign | 0x7fc0u | (fp16 ? 0x7fffu : 0u);
+    if (!fp16) return (bits + 0x7fffu + (bits >> 16 & 1u)) >> 16;
+    const float magnitude = std::fabs(value);
+    if (magnitude >= 65520.0f) return sign | 0x7c00u;
+    if (magnitude < 6.103515625e-5f) return sign | static_cast<std::uint32_t>(std::nearbyint(magnitude * 16777216.0f));  // denormals: whole numbers of 2^-24
+    return sign | ((size + 0xfffu + (size >> 13 & 1u) - (112u << 23)) >> 13);
+}
+
+// Two neighbours in each word, the first in its low half.
+std::vector<float> in_words(const std::vector<float>& values, bool fp16) {
+    std::vector<float> words(values.size() / 2);
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        const std::uint32_t word = rounded_to_16_bits(values[2 * i], fp16) | rounded_to_16_bits(values[2 * i + 1], fp16) << 16;
+        std::memcpy(&words[i], &word, sizeof word);
+    }
+    return words;
 }
 
 // Draws weights as backends/network/bundle.cpp does, because a bundle does not carry them.
@@ -254,9 +278,10 @@ private:
 
     // Weights in the order in which a schedule visits them, from the last logical values: digits of mixed radix, innermost fastest.
     void gather(std::istream& words) {
+        std::string kind;
         long offset, rank, atoms, all = 1;
-        words >> offset >> rank >> atoms;
-        if (!words) throw Failure{"a line of the bundle cannot be read"};
+        words >> kind >> offset >> rank >> atoms;
+        if (!words || (kind != "float32" && kind != "fp16" && kind != "bf16")) throw Failure{"a line of the bundle cannot be read"};
         const std::vector<long> shape = numbers(words, rank), extents = numbers(words, atoms);
         std::vector<long> at, digit(extents.size(), 0);
         std::vector<std::vector<long>> coefficients;
@@ -276,7 +301,7 @@ private:
                 digit[a] = 0;
             }
         }
-        program_.put(offset, out);
+        program_.put(offset, kind == "float32" ? out : in_words(out, kind == "fp16"));
     }
 
     void end() {
@@ -316,7 +341,7 @@ Bundle read_bundle(const std::string& file) {
     std::string line, word, version, target, architecture, key;
     std::getline(in, line);
     std::istringstream first(line);
-    if (!(first >> word >> version >> target >> architecture >> bundle.id) || word != "loopegg-bundle" || version != "2")
+    if (!(first >> word >> version >> target >> architecture >> bundle.id) || word != "loopegg-bundle" || version != "3")
         throw Failure{file + " is no bundle that this runner knows"};
     while (std::getline(in, line))
         if (std::istringstream words(line); words >> word >> key && word == "program") bundle.keys.push_back(key);

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "nest/run/loop_tree.hpp"
 #include "nest/term/grammar.hpp"
+#include "nest/term/rounding.hpp"
 #include "nest/term/statement.hpp"
 
 namespace loopegg {
@@ -18,10 +19,10 @@ constexpr double impossible = std::numeric_limits<double>::infinity();
 constexpr double far_latency = 700, shared_latency = 30, add_latency = 4, barrier = 40;
 constexpr double tested_copy = 14, plain_copy = 3, turn = 3;
 constexpr double last_cache_gbs = 5500, begin_and_end = 1500;
-// One instruction of tensor cores: the multiply-adds of a thread, the cycles that it keeps its quarter of a multiprocessor busy, the cycles until its result
-// is there, and the outputs of a thread that it adds to. Operands are in the registers of the whole warp, so a thread loads only a part of what its outputs
-// need.
-constexpr double tensor_steps = 32, tensor_issue = 8, tensor_latency = 33, tensor_outputs = 4, tensor_loads = 0.2;
+// One instruction of tensor cores: the multiply-adds of a thread for each step of a sum, the cycles that it keeps its quarter of a multiprocessor busy, the
+// cycles until its result is there, and the outputs of a thread that it adds to. Operands are in the registers of the whole warp, so a thread loads only a
+// part of what its outputs need.
+constexpr double tensor_steps = 4, tensor_issue = 8, tensor_latency = 33, tensor_outputs = 4, tensor_loads = 0.125;
 
 struct Range {
     std::int64_t low, high;
@@ -55,6 +56,7 @@ Range range(const Index& i, const std::vector<std::int64_t>& extents) {
 class GpuReading {
 public:
     GpuReading(const Statement& s, const LoopTree& tree) : s_(s), open_(static_cast<std::size_t>(tree.variables), 1), extents_(extents(tree)) {
+        note_units(*tree.root);
         walk(*tree.root, {});
     }
 
@@ -71,6 +73,12 @@ private:
         std::vector<bool> staged;
         std::vector<std::pair<std::string, int>> thread_loops;  // threadIdx.x, .y, .z, and their variables
     };
+
+    void note_units(const TreeNode& n) {
+        if (n.kind == TreeNode::Kind::loop && n.loop == LoopKind::tensor)
+            shape.tensor_depth = static_cast<double>(n.extent), shape.in_word = static_cast<double>(numbers_in_word(n.place));
+        for (const Tree& c : n.children) note_units(*c);
+    }
 
     static double threads_below(const TreeNode& n) {
         double all = n.kind == TreeNode::Kind::loop && n.loop == LoopKind::bind && n.place.starts_with("threadIdx") ? static_cast<double>(n.extent) : 1;
@@ -105,7 +113,14 @@ private:
                     bool padded = false;
                     for (const Access& r : s_.reads) padded = padded || (r.buffer == n.buffer && r.padded);
                     const double times = a.turns * a.inner;
-                    if (n.scope == "shared" || n.scope == "ahead") {
+                    if (shape.in_word > 1 && (n.scope == "shared" || n.scope == "ahead")) {
+                        const double ahead = shape.ahead;
+                        add_packed_copies(shape, elements, threads_below(n), times, times * a.sums * a.blocks,
+                                          s_.buffers[static_cast<std::size_t>(n.buffer)].kind == BufferKind::weight);
+                        if (n.scope == "shared") shape.ahead = ahead;
+                        shape.shared_bytes += static_cast<std::int64_t>(4 * elements * a.sums / shape.in_word);
+                        shape.chunks = std::max(shape.chunks, times);
+                    } else if (n.scope == "shared" || n.scope == "ahead") {
                         if (n.scope == "ahead") shape.ahead += std::ceil(elements / (padded ? 1 : 4) / threads_below(n)) * (padded ? 1 : 4);
                         shape.shared_bytes += 4 * static_cast<std::int64_t>(elements * a.sums);
                         (padded ? shape.tested : shape.copied) += std::ceil(elements / (padded ? 1 : 4) / threads_below(n)) * times;
@@ -137,7 +152,8 @@ private:
                 const Range w = range(i, open_);
                 box *= static_cast<double>(w.high - w.low + 1);
             }
-            const double one = std::min(box, a.inner) / a.inner;
+            const bool rows = shape.tensor && s_.buffers[static_cast<std::size_t>(s_.reads[r].buffer)].kind == BufferKind::weight;
+            const double one = std::min(box, a.inner) / a.inner * (rows ? rows_of_tensor_loads : 1);
             loads += one;
             // Warps share lines.
             if (!a.staged[static_cast<std::size_t>(s_.reads[r].buffer)])
@@ -190,6 +206,14 @@ double lines_of_warp(std::span<const std::int64_t> addresses) {
     return static_cast<double>(std::unique(lines.begin(), lines.end()) - lines.begin());
 }
 
+void add_packed_copies(GpuShape& shape, double elements, double threads, double turns, double all_turns, bool weights) {
+    constexpr double item = 36;  // instructions that fetch, test and pack what a thread packs at once
+    const double copies = std::ceil(elements / packed_at_once / threads);
+    (weights ? shape.copied : shape.tested) += copies * turns * (weights ? 1 : item / tested_copy);
+    shape.ahead += copies * packed_at_once / (weights ? shape.in_word : 1);
+    shape.far_bytes += (weights ? 4 / shape.in_word : 4) * elements * all_turns;
+}
+
 double operand_bytes(const Statement& statement) {
     double bytes = 0;
     for (const Buffer& b : statement.buffers) bytes += 4 * static_cast<double>(element_count(b.shape));
@@ -198,7 +222,7 @@ double operand_bytes(const Statement& statement) {
 
 double gpu_cost(const GpuShape& s, const GpuMachine& m) {
     const double warps = std::ceil(s.threads / 32);
-    const bool ahead = s.ahead > 0 && s.ahead <= static_cast<double>(max_kept_ahead) && s.chunks > 1;
+    const bool ahead = s.ahead > 0 && s.ahead <= static_cast<double>(s.in_word > 1 ? max_kept_packed : max_kept_ahead) && s.chunks > 1;
     const double registers = std::min(255.0, 24 + 1.3 * s.outputs + 2 * std::sqrt(s.outputs) + (s.loads > 0 ? 8 : 0) + (ahead ? s.ahead : 0));
     if (s.threads > static_cast<double>(m.block_threads) || s.shared_bytes > m.block_shared_bytes || s.outputs > 160) return impossible;
     const double at_once =
@@ -208,16 +232,17 @@ double gpu_cost(const GpuShape& s, const GpuMachine& m) {
     const double of_a_core = std::ceil(s.blocks / m.cores);
     const double together = std::min(at_once, of_a_core), waves = std::ceil(of_a_core / at_once);
     // The instructions that a thread issues.
-    const double loads = s.loads * (s.tensor ? tensor_loads : 1);
-    const double multiply = s.steps * ((s.tensor ? tensor_issue / tensor_steps : 1) + turn / std::max(1.0, s.steps_per_turn)),
+    const double loads = s.loads * (s.tensor ? tensor_loads / s.in_word : 1);
+    const double multiply = s.steps * ((s.tensor ? tensor_issue / (tensor_steps * s.tensor_depth) : 1) + turn / std::max(1.0, s.steps_per_turn)),
                  load = s.steps * loads + s.far_loads * 2;
     const double instructions = multiply + load + s.tested * tested_copy + s.copied * plain_copy + s.outputs * 6 + 60;
     const double issue = of_a_core * warps * instructions / (m.lanes / 32.0);
     const double shared_memory = of_a_core * warps * s.steps * loads;  // one warp's load a cycle
     const double lines = of_a_core * warps * s.far_lines;              // one line a cycle
     // The cycles that a thread waits, when nothing else runs.
-    const double adds = s.tensor ? s.steps / tensor_steps * std::max(tensor_issue, tensor_latency / std::max(1.0, s.outputs / tensor_outputs))
-                                 : s.steps * std::max(1.0, add_latency / std::max(1.0, s.outputs));
+    const double adds = s.tensor
+                            ? s.steps / (tensor_steps * s.tensor_depth) * std::max(tensor_issue, tensor_latency / std::max(1.0, s.outputs / tensor_outputs))
+                            : s.steps * std::max(1.0, add_latency / std::max(1.0, s.outputs));
     const double chain = adds + s.steps / std::max(1.0, s.steps_per_turn) * shared_latency * 0.7;
     // For a tile that is staged ahead a thread waits once, and less long. Otherwise a thread waits for each element that it copies, because it writes one
     // element before it asks for the next.

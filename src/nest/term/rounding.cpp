@@ -33,7 +33,7 @@ struct Rounding {
     float (*round)(float);
     std::int64_t in_word;
 };
-constexpr Rounding roundings[]{{"bf16", rounded_to_bf16, 2}, {"int8", rounded_to_int8, 4}, {"tf32", rounded_to_tf32, 1}};
+constexpr Rounding roundings[]{{"bf16", rounded_to_bf16, 2}, {"fp16", rounded_to_fp16, 2}, {"int8", rounded_to_int8, 4}, {"tf32", rounded_to_tf32, 1}};
 
 }  // namespace
 
@@ -58,6 +58,28 @@ float rounded_to_bf16(float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     return std::bit_cast<float>((bits + 0x7fffu + (bits >> 16 & 1u)) & 0xffff0000u);
 }
+
+std::uint16_t fp16_bits(float value) {
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    const std::uint32_t sign = bits >> 16 & 0x8000u;
+    const float size = std::fabs(value);
+    if (std::isnan(value)) return static_cast<std::uint16_t>(sign | 0x7fffu);
+    if (size >= 65520.0f) return static_cast<std::uint16_t>(sign | 0x7c00u);  // halfway to the next power of two is even
+    if (size < 0x1p-14f)                                                      // a denormal: a whole number of 2^-24
+        return static_cast<std::uint16_t>(sign | static_cast<std::uint32_t>(std::nearbyint(size * 0x1p24f)));
+    const std::uint32_t whole = bits & 0x7fffffffu;
+    return static_cast<std::uint16_t>(sign | ((whole + 0xfffu + (whole >> 13 & 1u) - (112u << 23)) >> 13));
+}
+
+float from_fp16_bits(std::uint16_t bits) {
+    const float sign = bits & 0x8000u ? -1.0f : 1.0f;
+    const std::uint32_t exponent = bits >> 10 & 0x1fu, fraction = bits & 0x3ffu;
+    if (exponent == 0x1fu) return fraction ? std::numeric_limits<float>::quiet_NaN() : sign * std::numeric_limits<float>::infinity();
+    return sign *
+           (exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24) : std::ldexp(static_cast<float>(fraction + 1024), static_cast<int>(exponent) - 25));
+}
+
+float rounded_to_fp16(float value) { return from_fp16_bits(fp16_bits(value)); }
 
 float rounded_to_int8(float value) { return std::isnan(value) ? value : std::clamp(std::nearbyint(value), -127.0f, 127.0f); }
 

@@ -14,7 +14,7 @@ from cases import build_driver, build_runner, run_cases   # noqa: E402
 FOLDER = tempfile.TemporaryDirectory()
 RUNNER = build_runner(FOLDER.name)
 ENVIRONMENT = {**os.environ, "LOOPEGG_CUDA_DRIVER": build_driver(FOLDER.name)}
-HEAD = "loopegg-bundle 2 test sm_0 0123"
+HEAD = "loopegg-bundle 3 test sm_0 0123"
 
 
 def run(folder, environment=None):
@@ -79,9 +79,24 @@ def weights_are_gathered_in_the_order_of_their_visits():
         pathlib.Path(folder, "wanted").write_bytes(struct.pack("9f", 2, 4, 0, 2, 5, 0, 3, 6, 0))
         pathlib.Path(folder, "bundle.txt").write_text("\n".join([
             HEAD, "program p", "memory 9", "kernel 0 k f 1 1 1 1 1 1", "logical 0 6 i8 1 logical 0",
-            "gather 0 2 2 2 3 3 3 0 0 1 0 1 0", "check 0 9 f32 1 wanted 0", "launch 0 1 0", "end"]) + "\n")
+            "gather float32 0 2 2 2 3 3 3 0 0 1 0 1 0", "check 0 9 f32 1 wanted 0", "launch 0 1 0", "end"]) + "\n")
         done = run(folder)
         assert done.returncode == 0, (done, results_in(folder))
+
+
+def gathered_weights_are_packed_in_pairs():
+    # 1, 2, 3 and 65520, which is beyond the largest fp16 number. The kernel adds one to the first word, as a float.
+    for kind, words in (("fp16", (0x40003c00, 0x7c004200)), ("bf16", (0x40003f80, 0x47804040))):
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "k").write_bytes(b"add\0")
+            pathlib.Path(folder, "logical").write_bytes(struct.pack("4f", 1, 2, 3, 65520))
+            first, second = struct.unpack("2f", struct.pack("2I", *words))
+            pathlib.Path(folder, "wanted").write_bytes(struct.pack("2f", first + 1, second))
+            pathlib.Path(folder, "bundle.txt").write_text("\n".join([
+                HEAD, "program p", "memory 2", "kernel 0 k f 1 1 1 1 1 1", "logical 0 4 f32 1 logical 0",
+                f"gather {kind} 0 1 1 4 4 0 1", "check 0 2 f32 1 wanted 0", "launch 0 1 0", "end"]) + "\n")
+            done = run(folder)
+            assert done.returncode == 0 and results_in(folder)["p"].startswith("ok"), (kind, done, results_in(folder))
 
 
 def weights_that_are_drawn_are_the_same_everywhere():
@@ -134,4 +149,4 @@ def without_a_device_nothing_is_run():
     assert done.returncode == 1 and "starting the driver" in done.stderr and not said, (done, said)
 
 
-run_cases([right_programs_are_timed, a_program_that_fails_costs_itself_alone, the_last_program_may_fail_too, weights_are_gathered_in_the_order_of_their_visits, weights_that_are_drawn_are_the_same_everywhere, a_run_that_was_cut_goes_on, without_a_driver_it_says_so, a_bundle_that_was_cut_short_says_so, without_a_device_nothing_is_run], "bundle runner: ")
+run_cases([right_programs_are_timed, a_program_that_fails_costs_itself_alone, the_last_program_may_fail_too, weights_are_gathered_in_the_order_of_their_visits, gathered_weights_are_packed_in_pairs, weights_that_are_drawn_are_the_same_everywhere, a_run_that_was_cut_goes_on, without_a_driver_it_says_so, a_bundle_that_was_cut_short_says_so, without_a_device_nothing_is_run], "bundle runner: ")

@@ -168,7 +168,7 @@ def rounding_is_off_unless_it_is_allowed_and_gains_something():
     done, _ = optimize("rounded", "--allow", "tf32")
     assert done.returncode == 1 and "'gtx1080ti' has no unit that multiplies such numbers" in done.stderr and not pathlib.Path(FOLDER.name, "rounded").exists(), done.stderr
     done, _ = optimize("rounded", "--allow", "tf23")
-    assert done.returncode == 1 and "known are bf16, int8, tf32" in done.stderr, done.stderr
+    assert done.returncode == 1 and "known are bf16, fp16, int8, tf32" in done.stderr, done.stderr
 
 
 def rounding_is_measured_told_and_left_out_beyond_its_limit():

@@ -34,7 +34,8 @@ inline Tensor whole_tensor(const Shape& shape, std::uint64_t seed) {
 }
 
 // The operands of products, rounded; biases stay.
-inline std::vector<std::vector<float>> rounded_products(const Statement& s, std::vector<std::vector<float>> operands, float (*rounded)(float)) {
+template <class F>
+inline std::vector<std::vector<float>> rounded_products(const Statement& s, std::vector<std::vector<float>> operands, F rounded) {
     for (const Access& r : s.reads)
         for (float& v : operands[static_cast<std::size_t>(r.buffer)]) v = rounded(v);
     return operands;

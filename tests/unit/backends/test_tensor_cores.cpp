@@ -2,6 +2,8 @@
 #include <catch2/catch.hpp>
 
 #include <cmath>
+#include <map>
+#include <memory>
 
 #include <nlohmann/json.hpp>
 
@@ -30,30 +32,32 @@ namespace {
 
 constexpr const char* nests[]{
     "(nest (epilogue relu (epilogue bias (conv2d 1 1 16 16 4 4 3 3 1 1 1 1 1 1))) (at co (at ci (at oh (at ow (at kh (at kw done)))))))",
-    "(nest (conv2d 1 1 32 8 8 8 3 3 2 2 1 1 1 1) (at co (at ci (at oh (at ow (at kh (at kw done)))))))",
+    "(nest (conv2d 1 1 32 16 8 8 3 3 2 2 1 1 1 1) (at co (at ci (at oh (at ow (at kh (at kw done)))))))",
     "(nest (conv2d 2 1 16 16 4 4 1 1 1 1 0 0 1 1) (at n (at co (at ci (at oh (at ow done))))))",
     "(nest (epilogue bias (linear 8 32 32)) (at n (at co (at ci done))))",
     "(restore repeat (nest (conv2d 1 1 32 16 4 4 3 3 1 1 1 1 1 1) (at (span co 0 16) (at ci (at oh (at ow (at kh (at kw done))))))))",
 };
 
-Target tensor_target() { return allowing(find_target("h200"), {"tf32"}); }
+Target tensor_target(const std::string& kind = "tf32") { return allowing(find_target("h200"), {kind}); }
 
 // With the rules for tensor cores alone: nests that are small enough for the emulator are faster without.
-Target tensors_alone(const ScratchFile& rules) {
+Target tensors_alone(const ScratchFile& rules, const std::string& kind) {
     std::string text = read_file(shipped("rules/tune-gpu.rules"));
     const std::string both = ":rules gpu-blocks gpu-tensor";
     text.replace(text.find(both), both.size(), ":rules gpu-tensor");
     write_scratch(rules.path(), text);
-    Target target = tensor_target();
+    Target target = tensor_target(kind);
     target.rules = rules.path();
     return target;
 }
 
 // The schedules of a nest that multiply on tensor cores, few threads first: the emulator has a thread for each.
 // Schedules that hold a word, where one is given.
-std::vector<std::pair<Term, Kernel>> on_tensor_cores(const Term& nest, std::size_t most, const std::string& word = "") {
-    static const ScratchFile rules(".rules");
-    static const Target target = tensors_alone(rules);
+std::vector<std::pair<Term, Kernel>> on_tensor_cores(const Term& nest, const std::string& kind, std::size_t most, const std::string& word = "") {
+    static std::map<std::string, std::unique_ptr<ScratchFile>> files;
+    static std::map<std::string, Target> targets;
+    if (!targets.contains(kind)) targets.emplace(kind, tensors_alone(*(files[kind] = std::make_unique<ScratchFile>(".rules")), kind));
+    const Target& target = targets.at(kind);
     std::vector<std::pair<Term, Kernel>> all;
     for (const Term& t : schedule_rules(target)->schedules(nest, word.empty() ? 48 : 400))
         if (rounds_operands(t) && all.size() < 3 * most && to_string(t).find(word) != std::string::npos) all.emplace_back(t, compile_nest(t, target, "k"));
@@ -81,6 +85,25 @@ TEST_CASE("TF32 keeps ten bits behind the point, to the nearest", "[unit]") {
     CHECK(std::isnan(rounded_to_tf32(NAN)));
 }
 
+TEST_CASE("fp16 keeps ten bits behind the point up to 65,504, to the nearest", "[unit]") {
+    std::uint32_t wrong = 0;
+    for (std::uint32_t bits = 0; bits < 0xffffu; ++bits) {
+        const float number = from_fp16_bits(static_cast<std::uint16_t>(bits)), next = from_fp16_bits(static_cast<std::uint16_t>(bits + 1));
+        if (std::isnan(number)) continue;
+        wrong += fp16_bits(number) != bits;
+        if (!std::isfinite(number) || !std::isfinite(next)) continue;
+        const float middle = number + (next - number) / 2;
+        wrong += fp16_bits(middle) != (bits % 2 == 0 ? bits : bits + 1);  // a tie goes to the even neighbour
+        wrong += fp16_bits(std::nextafter(middle, number)) != bits;
+        wrong += fp16_bits(std::nextafter(middle, next)) != bits + 1;
+    }
+    CHECK(wrong == 0);
+    CHECK(rounded_to_fp16(65519.0f) == 65504.0f);
+    CHECK(std::isinf(rounded_to_fp16(65520.0f)));
+    CHECK(std::isinf(rounded_to_fp16(INFINITY)));
+    CHECK(std::isnan(rounded_to_fp16(NAN)));
+}
+
 TEST_CASE("schedules round operands only where that is allowed", "[rules]") {
     const Term nest = complete(parse_term("(nest (conv2d 1 1 64 64 32 32 3 3 1 1 1 1 1 1) (at co (at ci (at oh (at ow (at kh (at kw done)))))))"));
     for (const Term& t : schedule_rules(find_target("h200"))->schedules(nest, 48)) CHECK_FALSE(rounds_operands(t));
@@ -92,28 +115,35 @@ TEST_CASE("schedules round operands only where that is allowed", "[rules]") {
 }
 
 TEST_CASE("schedules for tensor cores give the reference's output, emulated", "[rules]") {
-    bool split = false;
-    for (const char* text : nests) {
-        const Term nest = complete(parse_term(text));
-        const Statement s = statement_of(nest_parts(nest).statement);
-        auto all = split ? std::vector<std::pair<Term, Kernel>>{} : on_tensor_cores(nest, 1, "(partial threadIdx");
-        if (all.empty()) all = on_tensor_cores(nest, 1);
-        CAPTURE(text);
-        CHECK_FALSE(all.empty());
-        for (const auto& [schedule, kernel] : all) {
-            CAPTURE(to_string(bare(schedule)));
-            split = split || to_string(schedule).find("(partial threadIdx") != std::string::npos;
-            CHECK(kernel.code.find("mma.sync.aligned.m16n8k8") != std::string::npos);
-            const auto whole = sample_operands(s, 7);  // whole numbers lose nothing
-            CHECK(difference(s, emulated(kernel, whole), reference_output(schedule, whole)) == "");
-            const auto numbers = long_numbers(s);
-            const std::vector<float> got = emulated(kernel, numbers);
-            CHECK(largest_difference(got, reference_output(schedule, rounded_products(s, numbers, rounded_to_tf32))) < 1e-4);
-            CHECK(largest_difference(got, reference_output(schedule, numbers)) > 1e-4);
+    for (const std::string kind : {"tf32", "fp16", "bf16"}) {
+        bool split = false, ahead = false;
+        for (const char* text : nests) {
+            if (kind == "bf16" && text != nests[0]) continue;  // it differs from fp16 in its numbers alone
+            const Term nest = complete(parse_term(text));
+            const Statement s = statement_of(nest_parts(nest).statement);
+            auto all = split ? std::vector<std::pair<Term, Kernel>>{} : on_tensor_cores(nest, kind, 1, "(partial threadIdx");
+            if (all.empty() && !ahead) all = on_tensor_cores(nest, kind, 1, "(stage (ahead");
+            if (all.empty()) all = on_tensor_cores(nest, kind, 1);
+            CAPTURE(text, kind);
+            CHECK_FALSE(all.empty());
+            for (const auto& [schedule, kernel] : all) {
+                CAPTURE(to_string(bare(schedule)));
+                split = split || to_string(schedule).find("(partial threadIdx") != std::string::npos;
+                ahead = ahead || to_string(schedule).find("(stage (ahead") != std::string::npos;
+                CHECK(kernel.code.find("loopegg_mma_" + kind + "((&(") != std::string::npos);
+                const auto whole = sample_operands(s, 7);  // whole numbers lose nothing
+                CHECK(difference(s, emulated(kernel, whole), reference_output(schedule, whole)) == "");
+                const auto numbers = long_numbers(s);
+                const std::vector<float> got = emulated(kernel, numbers);
+                const auto rounding = [&](float v) { return rounded_to(kind, v); };
+                CHECK(largest_difference(got, reference_output(schedule, rounded_products(s, numbers, rounding))) < 1e-4);
+                CHECK(largest_difference(got, reference_output(schedule, numbers)) > 1e-4);
+            }
+            CHECK_FALSE(make_cubin(all.front().second.code, "sm_90").empty());
         }
-        CHECK_FALSE(make_cubin(all.front().second.code, "sm_90").empty());
+        CHECK((split || ahead));
+        if (kind != "bf16") CHECK((split && ahead));
     }
-    CHECK(split);
 }
 
 TEST_CASE("a CPU rounds what tensor cores would round", "[flow]") {
@@ -131,7 +161,7 @@ TEST_CASE("a CPU rounds what tensor cores would round", "[flow]") {
 TEST_CASE("what no instruction of tensor cores does is refused in words", "[errors]") {
     const auto refused = [](const char* text, const char* target) { return compile_nest(complete(parse_term(text)), find_target(target), "k"); };
     CHECK_THROWS_WITH(refused("(nest (linear 8 32 32) (bind blockIdx.x (quo co 16) (bind threadIdx.x (rem co 16) (at n (bind tensor.tf32 ci done)))))", "h200"),
-                      Catch::Contains("a sum in steps of 32") && Catch::Contains("expected (bind tensor.tf32"));
+                      Catch::Contains("a sum in steps of 32") && Catch::Contains("expected (bind tensor.KIND"));
     CHECK_THROWS_WITH(
         refused("(nest (linear 8 32 32) (bind blockIdx.x (quo co 16) (at (quo ci 8) (bind threadIdx.x (rem co 16) (at n (bind tensor.tf32 (rem ci 8) "
                 "done))))))",
