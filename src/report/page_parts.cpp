@@ -182,6 +182,9 @@ std::string inside(const SiteResult& s) {
         fmt::format("<h3>Work</h3><p class=\"term\">{} → {} MACs, {} parameters, output {}; before {}, after {}</p>",
                     human_count(static_cast<double>(s.original_macs)), human_count(static_cast<double>(s.macs)), human_count(static_cast<double>(s.parameters)),
                     human_shape(s.shape), describe(s.original_latency), s.dropped() ? "not computed" : describe(s.latency));
+    if (s.error_bound)
+        out += fmt::format("<h3>Rounding</h3><p>At most {:.2g} of the largest input times the sum of a channel's absolute weights{}.</p>", *s.error_bound,
+                           s.error_measured ? fmt::format("; measured on adverse inputs: {:.2g}", *s.error_measured) : "");
     if (!s.pseudo_before.empty() || !s.nest_before.empty())
         out += "<h3>Loop nest</h3><div class=\"nests\">" + nest("before", s.pseudo_before, s.nest_before) + nest("after", s.pseudo_after, s.nest_after) +
                (s.pseudo_restoring.empty() ? "" : nest("then, for all channels", s.pseudo_restoring, s.nest_restoring)) + "</div>";

@@ -56,6 +56,7 @@ struct SiteResult {
     Latency original_latency, latency;
     std::int64_t macs = 0, original_macs = 0, parameters = 0;
     std::string nest_before, nest_after, pseudo_before, pseudo_after;
+    std::optional<double> error_bound, error_measured;
     std::string nest_restoring, pseudo_restoring;  // the second nest of a site whose channels a convolution brings back
 
     bool changed() const { return !sequence.empty() && sequence != "dense"; }
