@@ -1,15 +1,13 @@
 """Networks as files: model.json, the shapes of its values, its parameters and its multiply-accumulates."""
 import collections
 import math
-
 from nests import extents
 from terms import NotCovered, Term, require
 
 NEEDED, ONE, NONE, SITES, SLIDING = object(), [1, 1], [0, 0], ("conv2d", "linear", "matmul"), ("conv2d", "max_pool", "avg_pool")
 WINDOW = {"kernel": NEEDED, "stride": "kernel", "padding": NONE, "padding_end": "padding"}
 # The attributes of each operator, with their defaults; a word is the attribute whose value is the default.
-ATTRIBUTES = {
-    "conv2d": {"out_channels": NEEDED, "kernel": NEEDED, "stride": ONE, "padding": NONE, "dilation": ONE, "groups": 1, "bias": True},
+ATTRIBUTES = {"conv2d": {"out_channels": NEEDED, "kernel": NEEDED, "stride": ONE, "padding": NONE, "dilation": ONE, "groups": 1, "bias": True},
     "linear": {"out_features": NEEDED, "bias": True}, "batch_norm": {"eps": 1e-5}, "layer_norm": {"eps": 1e-5}, "softmax": {"axis": -1},
     "scale": {"value": NEEDED}, "concat": {"axis": 1}, "max_pool": WINDOW, "avg_pool": {**WINDOW, "count_padding": True}, "flatten": {"axis": 1},
     "reshape": {"shape": NEEDED}, "transpose": {"order": NEEDED}, "parameter": {"shape": NEEDED}, "pad": {"before": NEEDED, "after": NEEDED, "value": 0},
@@ -47,7 +45,6 @@ class Network:
     def __init__(self, name, inputs, nodes, outputs):
         self.name, self.inputs, self.nodes, self.outputs = name, inputs, nodes, outputs
         self.shapes = {value: tuple(shape) for value, shape in inputs}
-
     @staticmethod
     def read(j):
         """The network of a model.json, with its shapes."""
@@ -56,7 +53,6 @@ class Network:
         network = Network(j["name"], inputs, {n.name: n for n in nodes}, list(j["outputs"])).infer()
         require(nodes == list(map(Node.read, j["nodes"])), "a value does not have the shape that it is given")
         return network
-
     def same(self, other):
         return (self.inputs, self.outputs, self.nodes) == (other.inputs, other.outputs, other.nodes)
     def infer(self):
@@ -68,7 +64,6 @@ class Network:
             require(all(isinstance(d, int) and d > 0 for d in shape), f"'{node.name}' has the shape {shape}")
         require(self.outputs and all(o in self.shapes for o in self.outputs), "an output is not there")
         return self
-
     def statement(self, node):
         """The statement of a site."""
         out, into, a = self.shapes[node.name], self.shapes[node.inputs[0]], node.attrs
@@ -80,19 +75,16 @@ class Network:
             sizes = [math.prod(out[:-1]), out[-1], into[-1]] if node.op == "linear" else [math.prod(out[:-2]), *out[-2:], into[-1]]
         plain = Term(node.op, *(Term(str(size)) for size in sizes))
         return Term("epilogue", Term("bias"), plain) if a.get("bias") else plain
-
     def macs(self, node):
         return math.prod(extents(self.statement(node)).values()) if node.op in SITES else 0
     def parameters(self, node):
         """Values that are trained: statistics are not."""
         a, into = node.attrs, self.shapes[(*node.inputs, node.name)[0]]
         return PARAMETERS[node.op](into, a) if node.op in PARAMETERS else 0
-
     def figures(self):
         return {"macs": sum(map(self.macs, self.nodes.values())), "parameters": sum(map(self.parameters, self.nodes.values()))}
 
-def windows(node, into):
-    a = node.attrs
+def windows(a, into):
     reaches, ends = [d * (k - 1) + 1 for d, k in zip(a.get("dilation", ONE), a["kernel"])], a.get("padding_end", a["padding"])
     return [(size + p + e - reach) // s + 1 for size, p, e, reach, s in zip(into[2:], a["padding"], ends, reaches, a["stride"])]
 
@@ -121,9 +113,8 @@ def stretched(node, shapes):
     return map(max, a, b)
 
 # The shape of what a node writes, from the node, the shapes that it reads, its first one, and its attributes. All others write what they read.
-SHAPES = {
-    "conv2d": lambda n, s, i, a: [i[0], a["out_channels"], *windows(n, i)], "linear": lambda n, s, i, a: [*i[:-1], a["out_features"]],
-    "matmul": lambda n, s, i, a: [*i[:-1], s[1][-1]], **dict.fromkeys(("max_pool", "avg_pool"), lambda n, s, i, a: [*i[:2], *windows(n, i)]),
+SHAPES = {"conv2d": lambda n, s, i, a: [i[0], a["out_channels"], *windows(a, i)], "linear": lambda n, s, i, a: [*i[:-1], a["out_features"]],
+    "matmul": lambda n, s, i, a: [*i[:-1], s[1][-1]], **dict.fromkeys(("max_pool", "avg_pool"), lambda n, s, i, a: [*i[:2], *windows(a, i)]),
     "concat": lambda n, s, i, a: joined(n, s), "global_avg_pool": lambda n, s, i, a: [*i[:2], 1, 1],
     "flatten": lambda n, s, i, a: [*i[:a["axis"] % len(i)], math.prod(i[a["axis"] % len(i):])], "reshape": lambda n, s, i, a: reshaped(n, i),
     "transpose": lambda n, s, i, a: [i[d] for d in a["order"]], "parameter": lambda n, s, i, a: a["shape"],

@@ -1,7 +1,6 @@
 """The measures that are formulas of sizes, among them the points that a network is expected to lose after training: docs/reference/certificate.md."""
 import collections
 import math
-
 from graphs import SLIDING
 
 # The coefficients of the formula, and the values at which its parts are cut off.
@@ -28,7 +27,6 @@ class Measured:
             site, s = self.sites[before], self.stages.get(places, Stage())
             self.macs, site[1], site[3] = self.macs + work, site[1] + work, shape[axis]
             self.stages[places] = Stage(s.macs + work, s.dense + dense, s.weights + network.parameters(node), s.sites + (not restores))
-
     def view_of(self, network):
         """From how far along one side an output gathers, on the widest way through the network."""
         ways, widest = {}, 0.0
@@ -42,7 +40,6 @@ class Measured:
                 variance, step = variance + (kernel * kernel - 1) / 12 * apart * apart, step * node.attrs["stride"][0]
             widest, ways[node.name] = max(widest, variance), (variance, step)
         return min(0.0, math.log(max(math.sqrt(widest), LEAST_SPREAD) / (SUFFICIENT_SPREAD * self.side)))
-
     @staticmethod
     def unread_of(network):
         """How much strides skip. A value of which some reader reads all pixels counts as read."""

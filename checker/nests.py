@@ -1,6 +1,5 @@
 """The nests of sites: the loops of a statement, and the same site with other numbers of channels."""
 import functools
-
 from terms import NotCovered, Term, require
 
 # The sizes of each statement, and its loops in order.
@@ -27,16 +26,14 @@ def extents(statement):
     if op != "conv2d":
         return dict(zip(LOOPS[op], s.values()))
     for side in "HW":
-        reach = s["D" + side] * (s["K" + side] - 1) + 1
-        s["O" + side] = (s["I" + side] + 2 * s["P" + side] - reach) // s["S" + side] + 1
+        s["O" + side] = (s["I" + side] + 2 * s["P" + side] - s["D" + side] * (s["K" + side] - 1) - 1) // s["S" + side] + 1
     return {a: s[a.upper()] for a in LOOPS[op]}
 
 def whole_nest(statement):
     """The naive nest over the whole domain, with the loops over channels first."""
     size, loops = extents(statement), Term("done")
-    for axis in sorted(size, key=lambda a: a not in ("co", "ci"))[::-1]:
-        if size[axis] > 1:
-            loops = Term("at", Term(f"{axis}:{size[axis]}"), loops)
+    for axis in [a for a in sorted(size, key=lambda a: a not in ("co", "ci"))[::-1] if size[a] > 1]:
+        loops = Term("at", Term(f"{axis}:{size[axis]}"), loops)
     return Term("nest", statement, loops)
 
 def statement_in(nest):
@@ -47,12 +44,10 @@ def statement_in(nest):
 
 def is_depthwise(statement):
     return extents(statement).get("g", 1) > 1 and extents(statement)["co"] == extents(statement)["ci"] == 1
-
 def channels(statement):
     """How many channels a site reads and writes; (0, 0) for a product of two values, which has none of its own."""
     e = extents(statement)
     return (e["ci"] * e.get("g", 1), e["co"] * e.get("g", 1)) if "co" in e else (0, 0)
-
 def resized(statement, size, value):
     names = SIZES.get(statement.op, ("E", "STATEMENT"))
     return Term(statement.op, *(Term(str(value)) if n == size else resized(p, size, value) if p.parts else p for n, p in zip(names, statement.parts)))

@@ -2,7 +2,6 @@
 import math
 from functools import reduce
 from operator import add, eq, ge, gt, le, lt, mul, ne, sub
-
 from nests import with_fewer_inputs, with_outputs
 from sizes import Sizes
 from terms import NotCovered, Term, WHOLE, read_forms, require
@@ -62,7 +61,6 @@ class Application:
     """One application of a rule to a term. `given`: values of `:for` variables; `step`: what offered widths are multiples of."""
     def __init__(self, rule, facts, given, step):
         self.rule, self.facts, self.given, self.step, self.bound = rule, facts, given, step, {}
-
     def apply(self, t):
         name = self.rule.name
         require(match(self.rule.left, t, self.bound), f"{name} does not match there")
@@ -75,7 +73,6 @@ class Application:
         for guard in self.rule.guards:
             require(self.holds(*guard), f"{name}: {spelled(guard)} does not hold")
         return made
-
     def offered(self, list_):
         if list_[0] == "shares" and (self.whole(list_[2]) or 0) <= 1024:
             least, parts, count = self.whole(list_[1]) or 0, self.whole(list_[2]) or 0, self.sizes(list_[3]).written() or 0
@@ -84,7 +81,6 @@ class Application:
         if not all(isinstance(word, str) and WHOLE.fullmatch(word) for word in list_):
             raise NotCovered(f"the list {spelled(list_)} is not covered")
         return list(map(Term, list_))
-
     def instance(self, form):
         if isinstance(form, str):
             return self.bound.get(form, Term(form))
@@ -93,7 +89,6 @@ class Application:
         value = self.value(form)
         require(value is not None, f"{self.rule.name}: {spelled(form)} has no value")
         return value if isinstance(value, Term) else Term(str(value))
-
     def value(self, form):
         """A term for a variable, a number or a term for a call; None where there is no value."""
         if isinstance(form, str):
@@ -108,11 +103,9 @@ class Application:
         count, function = (self.whole(first), self.sizes(rest[0]).absent) if name == "absent" else (
             self.whole(rest[0]), lambda n: RESIZING[name](self.value(first), n))
         return None if count is None else function(count)
-
     def whole(self, form):
         value = self.value(form)
         return value.whole() if isinstance(value, Term) else value
-
     def sizes(self, form):
         return self.facts.of(self.value(form))
     def holds(self, name, *arguments):

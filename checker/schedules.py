@@ -1,5 +1,4 @@
 """Whether the loops of a kernel visit each instance of its statement once, and at once only instances that write different outputs."""
-from nests import extents
 from terms import NotCovered, Term, require
 
 SUMMED, LOOPS = {"ci", "kh", "kw", "k"}, {"at": 2, "par": 2, "vec": 2, "unroll": 2, "stage": 2, "bind": 3, "partial": 3}
@@ -46,9 +45,9 @@ def joined(axes, spans):
         made += {"pair": base.parts, "span": base.parts[:1]}.get(base.op, [base]) if whole else [axis for *_, axis in digits]
     return made if sorted(map(str, made)) == sorted(map(str, axes)) else joined(made, spans)
 
-def check_loops(statement, schedule, loops_of):
+def check_loops(extents, schedule, loops_of):
     """Each instance is visited once, and no two that add into one output are visited at once."""
-    parts, size = [], sorted(f"{name}:{extent}" for name, extent in extents(statement).items() if extent > 1)
+    parts, size = [], sorted(f"{name}:{extent}" for name, extent in extents.items() if extent > 1)
     for loops in ways(schedule):
         for how, axis in loops:
             summed = iterators(axis) & SUMMED

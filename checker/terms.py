@@ -18,19 +18,16 @@ class Term:
     """An operator over terms."""
     __slots__ = ("op", "parts")
     known = {}
-
     def __new__(cls, op, *parts):
         if (op, parts) not in cls.known:
             made = cls.known[op, parts] = super().__new__(cls)
             made.op, made.parts = op, parts
         return cls.known[op, parts]
-
     def is_(self, op, count):
         return self.op == op and len(self.parts) == count
     def whole(self):
         """The whole number that a leaf spells, or None."""
         return int(self.op) if not self.parts and WHOLE.fullmatch(self.op) else None
-
     def __str__(self):
         return "(" + " ".join([self.op, *map(str, self.parts)]) + ")" if self.parts else self.op
 

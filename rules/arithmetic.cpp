@@ -29,7 +29,11 @@ Value product(Number a, Number b) {
 bool dividable(Number a, Number b) { return b != 0 && !(a == std::numeric_limits<Number>::min() && b == -1); }
 Value exact_quotient(Number a, Number b) { return dividable(a, b) && a % b == 0 ? Value(a / b) : Value{}; }
 Value floored(Number a, Number b) { return dividable(a, b) ? Value(a / b - (a % b != 0 && (a % b < 0) != (b < 0))) : Value{}; }
-Value modulo(Number a, Number b) { return dividable(a, b) ? Value(((a % b) + b) % b) : Value{}; }
+Value modulo(Number a, Number b) {
+    if (!dividable(a, b)) return {};
+    const Number rest = a % b;
+    return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
 Value common_divisor(Number a, Number b) { return a > 0 && b > 0 ? Value(std::gcd(a, b)) : Value{}; }
 Value smaller(Number a, Number b) { return std::min(a, b); }
 Value larger(Number a, Number b) { return std::max(a, b); }

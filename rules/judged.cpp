@@ -21,7 +21,7 @@ using Verdicts = std::unordered_map<std::string, RuleVerdict>;
 
 constexpr const char* in_between = " | ";
 
-// "listed sums tf32 ?k<=32", and of a rule that was tried, how: "tried: on small networks".
+// "listed sums rounds:tf32 ?k<=32".
 std::string in_file(const RuleVerdict& v) {
     std::string text = to_string(v.proof);
     if (v.reorders_sums) text += " sums";

@@ -10,9 +10,8 @@
 namespace loopegg {
 namespace {
 
-constexpr std::array<std::pair<RuleVerdict::Proof, const char*>, 5> words{{{RuleVerdict::Proof::all_sizes, "all-sizes"},
+constexpr std::array<std::pair<RuleVerdict::Proof, const char*>, 4> words{{{RuleVerdict::Proof::all_sizes, "all-sizes"},
                                                                            {RuleVerdict::Proof::listed, "listed"},
-                                                                           {RuleVerdict::Proof::tried, "tried"},
                                                                            {RuleVerdict::Proof::unproved, "unproved"},
                                                                            {RuleVerdict::Proof::refuted, "refuted"}}};
 
@@ -32,7 +31,6 @@ RuleVerdict::Proof proof_named(const std::string& word) {
 
 std::string in_words(const RuleVerdict& v) {
     std::string text = v.proof == RuleVerdict::Proof::all_sizes ? "proved for all sizes"
-                       : v.proof == RuleVerdict::Proof::tried   ? v.why
                        : v.proof == RuleVerdict::Proof::listed  ? "proved for"
                        : v.proof == RuleVerdict::Proof::refuted ? "unsound: " + v.why
                                                                 : "not proved: " + v.why;

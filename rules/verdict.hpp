@@ -11,12 +11,11 @@ struct RuleVerdict {
     enum class Proof {
         all_sizes,  // proved for all sizes that the rule's conditions admit
         listed,     // proved for all extents, and for the factors of `most` alone: others are not used
-        tried,      // a rule over networks: tried on small ones
         unproved,   // neither proved nor refuted
         refuted,    // there is a counterexample
     };
     Proof proof = Proof::unproved;
-    std::string why;                           // of what is refused, and how a rule was tried
+    std::string why;                           // of what is refused
     std::string counterexample;                // of a refuted rule: the terms; of an unproved one: the sizes that prevent this, if any
     std::map<std::string, std::int64_t> most;  // by variable: the largest factor that the proof covers
 
@@ -27,7 +26,7 @@ struct RuleVerdict {
     bool accepted() const { return proof != Proof::unproved && proof != Proof::refuted; }
 };
 
-// One word for programs: "all-sizes", "listed", "tried", "unproved", "refuted"; and the way back. Throws UserError for another word.
+// One word for programs: "all-sizes", "listed", "unproved", "refuted"; and the way back. Throws UserError for another word.
 std::string to_string(RuleVerdict::Proof proof);
 RuleVerdict::Proof proof_named(const std::string& word);
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
+#include <cstdio>
 
 #include <fmt/format.h>
 
@@ -12,6 +12,11 @@
 #include "version.hpp"
 
 namespace loopegg {
+void Session::answer(const nlohmann::json& object) const {
+    std::string text = object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    if (fmt::print("{}\n", text); std::fflush(stdout) != 0) throw UserError("cannot write the answer to standard output");
+}
+
 namespace {
 
 // Flags that belong to the command hold for the commands below it too: 'loopegg rules check F --json'.
@@ -28,33 +33,8 @@ void accept_help_all(CLI::App& app) {
     for (CLI::App* below : commands_of(app)) accept_help_all(*below);
 }
 
-// What the help calls numbers: their type, or the unit that they are in.
-bool is_fraction(const std::string& kind) { return kind.starts_with("FLOAT") || kind == "POINTS" || kind == "S" || kind == "MS" || kind == "FACTOR"; }
-
-// No option means 'not a number', an infinity, or less than nothing: the library reads -1 and 1e20 written out as the largest whole number.
 void refuse_nonsense_numbers(CLI::App& app) {
-    for (CLI::Option* option : app.get_options()) {
-        const std::string kind = option->get_type_name();
-        if (kind.starts_with("UINT"))
-            option->check(
-                [](const std::string& word) {
-                    return number_in<std::uint64_t>(word) ? std::string() : "expected a whole number from 0 to 18446744073709551615, found " + word;
-                },
-                "");
-        if (kind.starts_with("INT"))
-            option->check(
-                [](const std::string& word) {
-                    return number_in<std::int64_t>(word) ? std::string() : "expected a whole number of at most 18 digits, found " + word;
-                },
-                "");
-        if (is_fraction(kind))
-            option->check(
-                [](const std::string& word) {
-                    const double value = std::strtod(word.c_str(), nullptr);
-                    return std::isfinite(value) && value >= 0 ? std::string() : "expected a number from 0 on, found " + word;
-                },
-                "");
-    }
+    for (CLI::Option* option : app.get_options()) refuse_nonsense(*option);
     for (CLI::App* below : app.get_subcommands([](const CLI::App*) { return true; })) refuse_nonsense_numbers(*below);
 }
 
@@ -82,6 +62,35 @@ CLI::App* add_command(CLI::App& app, const Command& command, Parsed& parsed) {
 }
 
 }  // namespace
+
+void refuse_nonsense(CLI::Option& option) {
+    const std::string type = option.get_type_name();
+    if (type.starts_with("UINT"))
+        option.check(
+            [](const std::string& word) {
+                return number_in<std::uint64_t>(word) ? std::string() : "expected a whole number from 0 to 18446744073709551615, found " + word;
+            },
+            "");
+    if (type.starts_with("INT"))
+        option.check(
+            [](const std::string& word) {
+                return number_in<std::int64_t>(word).value_or(-1) >= 0 ? std::string()
+                                                                       : "expected a whole number from 0 on, of at most 18 digits, found " + word;
+            },
+            "");
+    if (type.starts_with("FLOAT"))
+        option.check(
+            [](const std::string& word) {
+                const auto value = number_in<double>(word);
+                return value && std::isfinite(*value) && *value >= 0 ? std::string() : "expected a number from 0 on, found " + word;
+            },
+            "");
+}
+
+CLI::Option* in_unit(CLI::Option* number, const char* unit) {
+    refuse_nonsense(*number);
+    return number->type_name(unit);
+}
 
 std::unique_ptr<CLI::App> make_app(Parsed& parsed) {
     auto app = std::make_unique<CLI::App>("Makes neural networks faster by rewriting them.", "loopegg");

@@ -20,6 +20,13 @@ struct Parsed {
 // `parsed` is filled by parse() and must outlive the result.
 std::unique_ptr<CLI::App> make_app(Parsed& parsed);
 
+// Refuses, for an option that is a number by its type, what is none: 'not a number', an infinity, less than nothing. The library reads -1 and 1e20 written
+// out as the largest whole number.
+void refuse_nonsense(CLI::Option& option);
+
+// Shows the unit of a number in place of its type. A number has its unit from here alone: after ->type_name(), nothing knows that it is one.
+CLI::Option* in_unit(CLI::Option* number, const char* unit);
+
 // The commands below a command, and its options, in the order of its help.
 std::vector<CLI::App*> commands_of(const CLI::App& app);
 std::vector<const CLI::Option*> options_of(const CLI::App& app);  // with names: '-q', '--quiet'

@@ -163,9 +163,8 @@ Action setup(CLI::App& app) {
     app.add_option("--objective", r->objective, "what to minimise: " + join(objective_names(), ", "))->capture_default_str();
     app.add_option("--class", r->architecture, "the class of rule sets to use: auto (the network's own), all, or " + join(architecture_class_names(), ", "))
         ->capture_default_str();
-    app.add_option("--max-loss", *max_loss, "accuracy that the network may be expected to lose")
-        ->type_name("POINTS")
-        ->check(CLI::Range(0.0, 100.0).description(""));
+    in_unit(app.add_option("--max-loss", *max_loss, "accuracy that the network may be expected to lose")->check(CLI::Range(0.0, 100.0).description("")),
+            "POINTS");
     app.add_option("--data", r->data, "images for the guard (CIFAR-10 or .npy files)")->type_name("FOLDER");
     app.add_option("--trainings", r->trainings,
                    R"(a file of training runs of networks derived from MODEL, which calibrate the guard: {"plan": ..., "accuracy": 91.4} on each line)");
@@ -188,7 +187,7 @@ Action setup(CLI::App& app) {
         ->check(CLI::Range(0, 256));
     app.add_option("--seed", r->seed, "random seed of data, weights and candidates")->capture_default_str();
     app.add_option("--trials", r->trials, "number of schedules to time for each nest, on average")->capture_default_str()->check(CLI::Range(1, 100'000));
-    app.add_option("--tune-seconds", r->tune_seconds, "time for tuning; a run takes about twice as long")->type_name("S")->capture_default_str();
+    in_unit(app.add_option("--tune-seconds", r->tune_seconds, "time for tuning; a run takes about twice as long")->capture_default_str(), "S");
     app.add_option("--rounds", r->max_rounds, "number of rounds for a target that is reached by bundles; 0: all times are estimates")
         ->capture_default_str()
         ->check(CLI::Range(0, 1000));
@@ -200,12 +199,9 @@ Action setup(CLI::App& app) {
     add_rounding_options(app, r->allowed, r->max_rounding_error);
     add_unproved_option(app);
     app.add_option("--channels-multiple-of", r->channels_multiple, "restrict numbers of channels to multiples of this")->check(CLI::Range(1, 4096));
-    app.add_option("--max-latency", r->max_latency_ms, "latency that the network may have; lowest loss wins")
-        ->type_name("MS")
-        ->check(CLI::Validator(CLI::PositiveNumber).description(""));
-    app.add_option("--min-speedup", r->min_speedup, "speed-up over the tuned original; lowest loss wins")
-        ->type_name("FACTOR")
-        ->check(CLI::Validator(CLI::PositiveNumber).description(""));
+    const auto positive = CLI::Validator(CLI::PositiveNumber).description("");
+    in_unit(app.add_option("--max-latency", r->max_latency_ms, "latency that the network may have; lowest loss wins")->check(positive), "MS");
+    in_unit(app.add_option("--min-speedup", r->min_speedup, "speed-up over the tuned original; lowest loss wins")->check(positive), "FACTOR");
     app.add_option("--max-memory", r->max_memory_mb, "maximum memory in megabytes: weights, and the peak of activations")->check(CLI::PositiveNumber);
     app.add_option("--max-params", r->max_parameters, "maximum number of parameters")->check(CLI::PositiveNumber);
     auto reading = add_reading_options(app, true);

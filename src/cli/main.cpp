@@ -141,11 +141,6 @@ int delivered() {
 
 }  // namespace
 
-void Session::answer(const nlohmann::json& object) const {
-    std::string text = object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-    if (fmt::print("{}\n", text); std::fflush(stdout) != 0) throw UserError("cannot write the answer to standard output");
-}
-
 }  // namespace loopegg
 
 int main(int argc, char** argv) {

@@ -192,6 +192,9 @@ std::string inside(const SiteResult& s) {
     if (!s.precision.empty())
         out += fmt::format("<h3>Precision</h3><p>It multiplies {} numbers{}.</p>", escape_html(s.precision),
                            s.rounding_alone ? fmt::format("; rounded alone, it moves outputs by {:.2g} of the largest one", *s.rounding_alone) : "");
+    if (s.error_bound)
+        out += fmt::format("<h3>Rounding</h3><p>At most {:.2g} of the largest input times the sum of a channel's absolute weights{}.</p>", *s.error_bound,
+                           s.error_measured ? fmt::format("; measured on adverse inputs: {:.2g}", *s.error_measured) : "");
     if (!s.pseudo_before.empty() || !s.nest_before.empty())
         out += "<h3>Loop nest</h3><div class=\"nests\">" + nest("before", s.pseudo_before, s.nest_before) + nest("after", s.pseudo_after, s.nest_after) +
                (s.pseudo_restoring.empty() ? "" : nest("then, for all channels", s.pseudo_restoring, s.nest_restoring)) + "</div>";

@@ -163,7 +163,14 @@ void read_result(const json& j, FinishedRun& run) {
     run.speedup = j.at("speedup").get<double>();
     run.speedup_low = get(j, "speedup_low", run.speedup), run.speedup_high = get(j, "speedup_high", run.speedup);
     if (j.contains("guard")) run.guard = guard_from_json(j["guard"]);
-    for (const json& s : j.at("sites")) run.sites.push_back(site_from_json(s));
+    const json errors = get(j, "errors", json::object());
+    for (const json& s : j.at("sites")) {
+        run.sites.push_back(site_from_json(s));
+        if (!errors.contains(run.sites.back().name)) continue;
+        const json& error = errors.at(run.sites.back().name);
+        run.sites.back().error_bound = error.at("bound").get<double>();
+        if (error.at("measured").is_number()) run.sites.back().error_measured = error.at("measured").get<double>();
+    }
     for (const json& p : j.value("pareto", json::array()))
         run.pareto.push_back({p.at("latency_ms").get<double>(), points_of(p), get<std::int64_t>(p, "parameters", 0), get<std::int64_t>(p, "macs", 0),
                               get(p, "chosen", false), get(p, "measured", false), get(p, "allowed", true)});

@@ -213,6 +213,11 @@ std::string nest_fault(const Rule& rule, const Term& nest, bool strict_fp, Oracl
     const Statement s = statement_of(nest_parts(nest).statement);
     if (!schedule_fault(nest, nest, false, strict_fp).empty()) return {};  // the instance itself is no such schedule
     try {
+        resolve(nest);
+    } catch (const UserError&) {  // nor is one with an empty part
+        return {};
+    }
+    try {
         for (const Term& made : made_of(rule, nest, strict_fp)) {
             ++answer.applied;
             const bool neural = rule.arrow == Arrow::neural;

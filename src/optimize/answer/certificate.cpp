@@ -69,6 +69,7 @@ json claims_of(const fs::path& folder, const json& result) {
     claims["loss"] = guard.at("loss");
     claims["loss"]["by"] = fs::exists(folder / "trainings.jsonl") ? "trainings" : "sizes";
     claims["measures"] = measured(guard.value("measures", json::array()));
+    claims["errors"] = result.value("errors", json::object());
     return claims;
 }
 

@@ -188,6 +188,7 @@ json result_of(const Answer& answer) {
     r["guard"]["loss"] = {{"points", loss.points}, {"low", loss.low}, {"high", loss.high}};
     if (!loss.unlike.empty()) r["guard"]["unlike"] = loss.unlike;
     r["sites"] = sites_json(answer);
+    r["errors"] = errors_json(site_errors(returned.files.folder, graph));
     r["pareto"] = front_json_with_choice(answer), r["front_gap"] = found.gap, r["networks"] = networks_json(found);
     r["configurations"] = found.asked, r["rejected"] = found.rejected;
     r["rules_fired"] = found.growth.rules_fired, r["growth"] = growth_json(found.growth);

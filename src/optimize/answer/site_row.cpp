@@ -80,6 +80,19 @@ std::string sequence_of(const Answer& answer, const Site& was) {
     return effect_name(domain_of(nest->to), co < 0 ? 0 : s.axes[static_cast<std::size_t>(co)].extent);
 }
 
+json bound_json(const ErrorBound& b) {
+    return {{"terms", b.terms}, {"roundings", b.roundings}, {"growth", b.growth}, {"operands", b.operands}, {"bound", b.bound}};
+}
+
+json errors_json(const std::map<std::string, SiteError>& errors) {
+    json all = json::object();
+    for (const auto& [site, error] : errors) {
+        all[site] = bound_json(error.bound);
+        all[site]["measured"] = error.measured ? json(*error.measured) : json();
+    }
+    return all;
+}
+
 json site_json(const Answer& answer, const Site& was) {
     const Network& returned = answer.returned();
     const Site* is = find_site(returned.sites, was.name);

@@ -2,6 +2,7 @@
 #pragma once
 #include <nlohmann/json.hpp>
 
+#include "backends/network/site_error.hpp"
 #include "optimize/answer/answer.hpp"
 
 namespace loopegg {
@@ -15,6 +16,10 @@ std::string effect_of(const Site& was, const Site* is, const Domain& domain);
 
 // The row of result.json's "sites".
 nlohmann::json site_json(const Answer& answer, const Site& was);
+
+// A site's entry of result.json's "errors".
+nlohmann::json bound_json(const ErrorBound& bound);
+nlohmann::json errors_json(const std::map<std::string, SiteError>& errors);
 
 // A nest's loops, as people read them.
 std::string pseudo(const Term& nest);

@@ -413,6 +413,12 @@ private:
             const FilesCheck check = check_compiled_files(folders, graph, weights, how, progress_);
             out_.faults.insert(out_.faults.end(), check.faults.begin(), check.faults.end());
             if (!check.held.empty()) out_.held.push_back(check.held);
+            if (folders.front() != folder_) return;
+            for (const auto& [site, error] : check.errors) {
+                const json said = result_.at("errors").at(site).at("measured");
+                expect(error.measured ? said.is_number() && near(said, *error.measured) : said.is_null(), "result.json",
+                       "the kernels of '{}' do not err as it says", site);
+            }
         };
         const bool same = result_.at("returned") == "original";
         std::vector<fs::path> returned{folder_};
@@ -437,6 +443,15 @@ private:
         Schedules schedules;
         for (const auto& [site, nest] : network.at("schedules").items()) schedules[site] = parse_term(nest.get<std::string>());
         const std::map<std::string, Term> nests = fused_nests(returned_, schedules, find_target(network.at("target")));
+        const std::map<std::string, ErrorBound> bounds = site_bounds(returned_, nests);
+        expect(bounds.size() == result_.at("errors").size(), "result.json", "'errors' are of other sites than those that have a bound");
+        for (const auto& [site, bound] : bounds) {
+            json said = result_.at("errors").at(site);
+            const json measured = said.at("measured");
+            expect(measured.is_null() || measured.get<double>() <= bound.bound, "result.json", "the kernels of '{}' err more than their bound", site);
+            said.erase("measured");
+            expect(said == bound_json(bound), "result.json", "the bound of the error of '{}' is not that of its nest", site);
+        }
         for (const json& r : result_.at("sites")) {
             const auto runs = nests.find(r.at("name"));
             if (runs == nests.end() || !r.contains("nest_after")) continue;

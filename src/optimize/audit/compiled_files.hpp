@@ -1,18 +1,21 @@
 // Compiles a network again as the network.json of its folder says, and compares what comes out with the files that are there.
 #pragma once
 #include <filesystem>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "backends/network/site_error.hpp"
 #include "base/progress.hpp"
 #include "graph/graph.hpp"
 
 namespace loopegg {
 
 struct FilesCheck {
-    std::vector<std::string> faults;  // the file, and what is wrong with it
-    std::string held;                 // what was found, or why nothing was compared
+    std::vector<std::string> faults;          // the file, and what is wrong with it
+    std::string held;                         // what was found, or why nothing was compared
+    std::map<std::string, SiteError> errors;  // of the sites, where they were compiled again
 };
 
 // `machine` is result.json's, and `version` the version that made the run: code for another processor, or of another version, is not compared. Where the

@@ -7,7 +7,7 @@ import os
 import runpy
 import sys
 
-from parts import answer, part, run_of
+from parts import answer, module, part, refuses, run_of, term
 from recorded import CHECKER, RULES, sha256
 
 
@@ -78,13 +78,94 @@ def the_loops_of_each_site_are_those_of_its_statement(program):
     loops = "(at co:8 (at ci:3 (at oh:8 (at ow:8 (at kh:3 (at kw:3 done))))))"
     own = "(conv2d 1 1 8 3 8 8 3 3 1 1 1 1 1 1)"
     assert kernels(lambda nests: nests) == (0, "accepted")
+    assert kernels(lambda nests: ["(nest (blockwise 1 8 8 x) done)"])[0] == 2
     assert kernels(lambda nests: [f"(nest (epilogue relu (epilogue bias (layout O co 4 {own}))) {loops})"]) == (0, "accepted")
-    assert kernels(lambda nests: [f"(nest (bilinear_input 1) done)", f"(nest (conv2d 1 16 8 3 1 16 1 1 1 1 0 0 1 1) {loops})"])[0] == 1
+    assert "the bound of 'a' is" in kernels(lambda nests: [f"(nest (epilogue add (epilogue bias {own})) {loops})"])[1]
     for nests, saying in (([], "do not run"), ([f"(nest {own} {loops})"] * 2, "do not run"), ([f"(nest {own.replace(' 8 3 8', ' 4 3 8')} {loops})"], "do not run"),
                           ([f"(nest {own} {loops.replace('(at kw:3 done)', 'done')})"], "do not visit each instance once"),
                           ([f"(nest {own} {loops.replace('(at ci', '(par ci')})"], "at once")):
         code, line = kernels(lambda _, nests=nests: nests)
         assert code == 1 and saying in line, (nests, line)
+
+
+F23 = ["[1,1,1,0|0,1,-1,1]", "[-1,0,0|1/2,1/2,1/2|1/2,-1/2,1/2|0,0,1]", "[-1,0,1,0|0,1,1,0|0,-1,1,0|0,-1,0,1]"]
+TRANSFORMED = ["(nest (bilinear_input {2} {2} 2 2 1 3 8 8 1 1) (at c:3 (at th:4 (at tw:4 (at u:4 (at v:4 (at kh:4 (at kw:4 done))))))))",
+               "(nest (conv2d 1 16 8 3 1 16 1 1 1 1 0 0 1 1) (at g:16 (at co:8 (at ci:3 (at ow:16 done)))))",
+               "(nest (epilogue relu (epilogue bias (bilinear_output {0} {0} 1 8 8 8))) (at c:8 (at th:4 (at tw:4 (at i:2 (at j:2 (at kh:4 (at kw:4 done))))))))"]
+
+
+@part
+def a_site_may_run_as_the_nests_of_a_bilinear_algorithm(program):
+    own, errors = "(conv2d 1 1 8 3 8 8 3 3 1 1 1 1 1 1)", module("rounding")
+
+    def transformed(change=lambda nests, matrices: None, measured=1e-6):
+        """The first site by F(2,3) both ways, after `change`, with the bound that follows from its kernels if they are those of the algorithm."""
+        def edit(files):
+            network, nests, matrices = files["network.json"], list(TRANSFORMED), list(F23)
+            change(nests, matrices)
+            nests, leaf = [nest.format(*matrices) for nest in nests], "correlation" + "".join(matrices)
+            network["schedules"]["a"] = f"(prepare (bilinear {leaf} {leaf}) (row {' '.join(nests)}))"
+            network["steps"] = [step for step in network["steps"] if step["site"] != "a"] + [{"site": "a", "kernel": len(network["kernels"]) + i} for i in range(len(nests))]
+            network["kernels"] += [{"nest": nest} for nest in nests]
+            try:
+                bound = errors.error_bound(term(own), list(map(term, nests)), (errors.Algorithm(term(leaf)),) * 2)
+            except Exception:   # the checker says which
+                bound = {}
+            for place in (files["certificate.json"]["claims"], files["result.json"]):
+                place["errors"]["a"] = {**bound, "measured": measured}
+        return answer(program, "plain", edit)
+    assert transformed() == (0, "accepted") and transformed(measured=None) == (0, "accepted")
+
+    def nest(i, old, new):
+        return lambda nests, matrices: nests.__setitem__(i, nests[i].replace(old, new))
+
+    def matrix(i, old, new):
+        return lambda nests, matrices: matrices.__setitem__(i, matrices[i].replace(old, new))
+    for change, saying in ((matrix(0, "0,1,-1,1", "0,1,-1,2"), "compute no filter"), (matrix(1, "1/2,-1/2", "1/2,1/2"), "compute no filter"),
+                           (matrix(2, "|0,-1,0,1", ""), "not as docs"), (nest(0, " 3 8 8 1 1", " 3 8 8 0 0"), "not those of its algorithm"),
+                           (nest(0, "{2} {2}", "{2} [1,0,0,0|0,1,0,0|0,0,1,0|0,0,0,1]"), "not those of its algorithm"), (nest(1, "16 8 3", "16 8 4"), "not those of its algorithm"),
+                           (nest(2, "{0} {0} 1 8", "{0} {0} 1 4"), "not those of its algorithm"), (nest(0, "(at u:4 ", "(par u:4 "), None), (nest(0, "(at kh:4 ", "(par kh:4 "), "at once"),
+                           (nest(2, "(at i:2 ", "(at j:2 "), "do not visit"), (nest(1, "(at ow:16 done)", "done"), "do not visit"), (lambda nests, m: nests.pop(), "not those of its algorithm")):
+        code, line = transformed(change)
+        assert (code, line) == (0, "accepted") if saying is None else code == 1 and saying in line, (saying, line)
+    assert "err more than" in transformed(measured=1e-3)[1] and "err more than" in transformed(measured=-1)[1]
+    assert "no filter of these taps" in transformed_site("b", program)[1]
+
+
+def transformed_site(site, program):
+    """Another site, whose kernels and matrices are those of the first."""
+    def edit(files):
+        network, leaf = files["network.json"], "correlation[1][1][1]"
+        network["schedules"][site] = f"(prepare (bilinear {leaf} {leaf}) done)"
+        network["steps"] += [dict(step) for step in network["steps"] if step["site"] == site]
+    return answer(program, "plain", edit)
+
+
+@part
+def what_kernels_err_is_bounded(program):
+    errors = module("rounding")
+
+    def of(statement, loops="(at ci:64 done)"):
+        return errors.error_bound(module("nests").plain(term(statement)), [term(f"(nest {statement} {loops})")], ())
+    plain = of("(linear 1 1 64)")
+    assert (plain["terms"], plain["roundings"], plain["growth"], plain["operands"]) == (64, 64, 1, "float32") and abs(plain["bound"] / (64 * 2.0 ** -24) - 1) < 1e-5
+    assert of("(epilogue relu (epilogue add (epilogue bias (layout I ci 4 (linear 1 1 64)))))")["roundings"] == 66
+    assert of("(linear 1 1 64)", "(bind tensor.bf16 ci:64 done)")["bound"] > 2.0 ** -7 > of("(linear 1 1 64)", "(bind threadIdx.x ci:64 done)")["bound"]
+    assert of("(linear 1 1 64)", "(bind tensor.int8 ci:64 done)")["roundings"] == 4
+    refuses(of, "(linear 1 1 64)", "(bind tensor.fp4 ci:64 done)", saying="nothing is known")
+
+    def claims(change):
+        def edit(files):
+            change(files["certificate.json"]["claims"]["errors"], files["result.json"]["errors"])
+        return answer(program, "plain", edit)
+
+    def both(change):
+        return claims(lambda *all_: [change(errors) for errors in all_])
+    for key, value, saying in (("bound", 1e-9, "the bound of 'a' is"), ("operands", "bf16", "the bound of 'a' is"), ("roundings", 3, "the bound of 'a' is"),
+                               ("measured", 1.0, "err more than"), ("more", 1, "stand where")):
+        code, line = both(lambda errors, key=key, value=value: errors["a"].update({key: value}))
+        assert code == 1 and saying in line, (key, line)
+    assert "of other sites" in both(lambda errors: errors.pop("a"))[1] and "result.json says" in claims(lambda c, result: result.pop("a"))[1]
 
 
 @part

@@ -212,7 +212,20 @@ def edit_loops(draw, files):
     return kernel["nest"] and f"{kind} of the loops"
 
 
-EDITS = {edit_terms: 16, edit_rules: 14, edit_step: 20, edit_verdict: 8, edit_claims: 12, edit_header: 8, edit_network: 16, edit_loops: 16}
+def edit_errors(draw, files):
+    """A site's bound, what it is made of, or an error beyond it, and mostly in result.json, too."""
+    claimed, shown = files["certificate.json"]["claims"]["errors"], files["result.json"]["errors"]
+    site, kind = draw.choice(sorted(claimed)), draw.choice(["terms", "roundings", "growth", "operands", "bound", "measured", "gone"])
+    row = dict(claimed[site])
+    if kind != "gone":
+        row[kind] = {"growth": 2, "operands": draw.choice(["bf16", "tf32", "float64"]), "bound": row["bound"] * draw.choice([0.5, 2]),
+                     "measured": row["bound"] * draw.choice([1.01, -1])}.get(kind) or row[kind] + draw.choice([-1, 1])
+    for errors in (claimed, shown) if draw.random() < 0.7 else (claimed,):
+        errors.pop(site) if kind == "gone" else errors.update({site: row})
+    return f"{kind} of an error"
+
+
+EDITS = {edit_terms: 16, edit_rules: 14, edit_step: 20, edit_verdict: 8, edit_claims: 12, edit_header: 8, edit_network: 16, edit_loops: 16, edit_errors: 10}
 
 
 def mutants(files, seed):

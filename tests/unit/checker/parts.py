@@ -135,7 +135,8 @@ WRONG = [("once", ["(at co:8 (at ci:6 (at oh:12 done)))", LOOPS.replace("co:8", 
 
 @part
 def loops_visit_each_instance_once(program):
-    check, statement = module("schedules").check_loops, term("(conv2d 1 1 8 6 12 12 1 1 1 1 0 0 1 1)")
+    check, extents = module("schedules").check_loops, module("nests").extents
+    statement = extents(term("(conv2d 1 1 8 6 12 12 1 1 1 1 0 0 1 1)"))
     for loops in RIGHT:
         check(statement, term(loops), "the loops")
     for saying, all_ in WRONG:
@@ -143,8 +144,8 @@ def loops_visit_each_instance_once(program):
             refuses(check, statement, term(loops), "the loops", saying=saying)
     halves = "(cat (at (span co:8 0 4) {0}) (at (span co:8 4 8) {0}))".format("(at ci:6 (cat (at (span oh:12 0 6) (at ow:12 done)) (at (span oh:12 6 12) (at ow:12 done))))")
     refuses(check, statement, term(halves), "the loops", saying="several axes", kind="NotCovered")
-    check(term("(conv2d 1 1 1 1 1 1 1 1 1 1 0 0 1 1)"), term("done"), "the loops")
-    check(term("(matmul 2 3 4 5)"), term("(par b:2 (at (rem k:5 2) (at (quo k:5 2) (at i:3 (vec j:4 done)))))"), "the loops")
+    check(extents(term("(conv2d 1 1 1 1 1 1 1 1 1 1 0 0 1 1)")), term("done"), "the loops")
+    check(extents(term("(matmul 2 3 4 5)")), term("(par b:2 (at (rem k:5 2) (at (quo k:5 2) (at i:3 (vec j:4 done)))))"), "the loops")
 
 
 @part

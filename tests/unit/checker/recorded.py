@@ -104,7 +104,7 @@ MODELS = {made.__name__: made for made in (residual, dense, mobile, plain, atten
 ANEW = set()    # what was written anew
 JSON_FILES = ("original.json", "model.json", "result.json", "certificate.json", "network.json")
 # What a checker reads of result.json.
-RESULT = {"model": None, "returned": None, "original": ("macs", "parameters"), "optimized": ("macs", "parameters"), "guard": ("name", "measures", "loss")}
+RESULT = {"model": None, "returned": None, "original": ("macs", "parameters"), "optimized": ("macs", "parameters"), "guard": ("name", "measures", "loss"), "errors": None}
 
 
 def program():
@@ -137,7 +137,7 @@ def record(name):
     result = files["result.json"]
     network = files["network.json"]     # of which the checker reads which loops each site runs
     files["network.json"] = {"steps": [{key: step[key] for key in ("site", "kernel")} for step in network["steps"]],
-                             "kernels": [{"nest": kernel["nest"]} for kernel in network["kernels"]]}
+                             "kernels": [{"nest": kernel["nest"]} for kernel in network["kernels"]], "schedules": network["schedules"]}
     files["result.json"] = {key: {k: result[key][k] for k in keys} if keys else result[key] for key, keys in RESULT.items()}
     runs = json.loads(DATA.read_text()) | {name: files}
     lines = {run: ",\n".join(f" {json.dumps(file)}: {json.dumps(j)}" for file, j in files.items()) for run, files in runs.items()}
@@ -153,20 +153,25 @@ def recorded(name):
 
 
 def untransformed(model):
-    """A network.json whose kernels run the sites of the model in their untransformed loops; the model may be none."""
-    graphs, nests = sys.modules["graphs"], sys.modules["nests"]
+    """A network.json whose kernels run the sites of the model in their untransformed loops, and how these err; the model may be none."""
+    graphs, nests, rounding = (sys.modules[name] for name in ("graphs", "nests", "rounding"))
     try:
         network = graphs.Network.read(model)
-        sites = {node.name: str(nests.whole_nest(network.statement(node))) for node in network.nodes.values() if node.op in graphs.SITES}
+        sites = {node.name: nests.whole_nest(network.statement(node)) for node in network.nodes.values() if node.op in graphs.SITES}
     except Exception:   # of any kind: the checker says which
         sites = {}
-    return {"steps": [{"site": name, "kernel": i} for i, name in enumerate(sites)], "kernels": [{"nest": nest} for nest in sites.values()]}
+    errors = {name: {**rounding.error_bound(nests.plain(nest.parts[0]), [nest], ()), "measured": None} for name, nest in sites.items()}
+    return {"steps": [{"site": name, "kernel": i} for i, name in enumerate(sites)], "kernels": [{"nest": str(nest)} for nest in sites.values()],
+            "schedules": {}}, errors
 
 
 def write_run(folder, files, hashes=True):
     """A folder of a run with these JSON files. The others are of no consequence; `hashes`: the certificate states those that the files have."""
     certificate = files["certificate.json"]
-    files = {"network.json": untransformed(files["model.json"]), **files}
+    if "network.json" not in files:
+        network, errors = untransformed(files["model.json"])
+        files = {**files, "network.json": network, "result.json": {**files["result.json"], "errors": errors}}
+        certificate["claims"]["errors"] = errors
     for name in files:
         if name != "certificate.json":
             (folder / name).write_text(json.dumps(files[name]))

@@ -228,6 +228,17 @@ TEST_CASE("sites that are chosen to multiply rounded numbers go out as QDQ or as
     CHECK(written("tf32").notes.size() == 1);
 }
 
+TEST_CASE("a reduction over no axes still squares, takes roots and logarithms", "[unit][graph]") {
+    const std::map<std::string, std::vector<float>> wanted{{"ReduceL1", {4, 0.25f}},         {"ReduceL2", {4, 0.25f}},   {"ReduceSumSquare", {16, 0.0625f}},
+                                                           {"ReduceLogSumExp", {-4, 0.25f}}, {"ReduceSum", {-4, 0.25f}}, {"ReduceMax", {-4, 0.25f}}};
+    for (const auto& [op, values] : wanted) {
+        CAPTURE(op);
+        Made m({1, 2});
+        m.node(op, {"x"}, {"y"}, {{"noop_with_empty_axes", std::int64_t{1}}}).output("y");
+        CHECK(run(m.read(), {{1, 2}, {-4, 0.25f}}).values == values);
+    }
+}
+
 TEST_CASE("roundings that make no sense are refused by the name of their node", "[unit][graph][errors]") {
     const auto refused = [](float scale, const OnnxTensor& zero, const std::string& words) {
         Made m({1, 4});

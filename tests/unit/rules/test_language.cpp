@@ -95,6 +95,20 @@ TEST_CASE("choices, guards and computed parts", "[unit]") {
     CHECK(!run.has("(by 16)"));
 }
 
+TEST_CASE("remainders have the sign of the divisor, however large it is", "[unit]") {
+    const std::string huge = "9223372036854775807";
+    const Run run(book_of("(rule rest (rest ?a ?b) => (eval (% ?a ?b)))"), {"(rest 7 3)", "(rest -7 3)", "(rest 7 -3)", "(rest -6 3)", "(rest 5 " + huge + ")",
+                                                                            "(rest -5 " + huge + ")", "(rest 5 -" + huge + ")", "(rest 4 0)"});
+    CHECK(run.equal("(rest 7 3)", "1"));
+    CHECK(run.equal("(rest -7 3)", "2"));
+    CHECK(run.equal("(rest 7 -3)", "-2"));
+    CHECK(run.equal("(rest -6 3)", "0"));
+    CHECK(run.equal("(rest 5 " + huge + ")", "5"));
+    CHECK(run.equal("(rest -5 " + huge + ")", "9223372036854775802"));
+    CHECK(run.equal("(rest 5 -" + huge + ")", "-9223372036854775802"));
+    CHECK(!run.equal("(rest 4 0)", "0"));
+}
+
 TEST_CASE("a rule of several patterns joins them on their variables", "[unit]") {
     const Run run(book_of("(rule fuse (= ?x (produce ?t)) (= ?y (consume ?x)) => (= ?y (fused ?t)))"), {"(consume (produce t))", "(consume u)"});
     CHECK(run.equal("(consume (produce t))", "(fused t)"));

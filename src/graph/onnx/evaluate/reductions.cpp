@@ -32,8 +32,7 @@ double reduced(const std::string& op, const std::vector<double>& v) {
 Outputs reduce(const OnnxNode& node, Inputs in, std::int64_t) {
     const OnnxTensor& x = need(in, 0);
     Ints axes = axes_of(node, in, 1);
-    if (axes.empty() && attr_int(node, "noop_with_empty_axes", 0) != 0) return {x};
-    std::vector<bool> gone(x.dims.size(), axes.empty());
+    std::vector<bool> gone(x.dims.size(), axes.empty() && attr_int(node, "noop_with_empty_axes", 0) == 0);  // squares and logarithms remain
     for (std::int64_t a : axes) gone[at(placed_axis(a, rank_of(x)))] = true;
     const bool keep = attr_int(node, "keepdims", 1) != 0;
     Ints dims, outer, outer_strides, inner, inner_strides;
