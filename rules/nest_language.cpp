@@ -164,6 +164,7 @@ std::vector<GuardKind> guards() {
              {"beyond-map", "the statement is more than a function of each element", is_beyond_map},
              {"separate-columns", "a product of matrices, to which nothing is added: its columns can be computed by themselves", has_separate_columns},
              {"each-element", "an element of the output needs only the same element of the input", works_by_element},
+             {"each-pair", "an element of the output needs only the same element of the input, and one of another operand", works_by_pair},
              {"sums-columns", "a sum over the columns of the input, with weights or without: it can be taken in blocks of columns", sums_columns}})
         all.push_back({name, {{"statement"}}, summary, [holds](const Question& q) {
                            const StatementFact* s = q.arguments[0].eclass == none ? nullptr : nest_facts(q).statement(q.arguments[0].eclass);

@@ -114,6 +114,8 @@ void add_row_values(std::vector<Term>& all) {
             all.push_back(Term("both", {rows, naive("(row_max 6 4 1)"), naive("(row_sum 6 4 1)")}));
         all.push_back(Term("blocks", {Term(std::int64_t{2}), rows}));
     }
+    for (const char* next : {"(scale 2 24)", "(zip + 24)", "(stretch + 6 4 1 1 15 14)"})
+        all.push_back(Term("blocks", {Term(std::int64_t{2}), then("then", product, next)}));
 }
 
 std::vector<Term> small_values() {

@@ -12,6 +12,9 @@ Term default_nest(const Statement& statement, const Target& target);
 // The loops of `nest`, restricted or not, arranged for the target: the same instances in a faster order. A nest that no rule arranges stays as it is.
 Term arrange(const Term& nest, const Target& target);
 
+// The same for one core, which rounds nothing: other code shares the work among the cores.
+Term arrange_for_one_core(const Term& nest, Target target);
+
 // A NEST over a node's first statement that visits what the node's domain leaves.
 Term default_nest(const Node& node, const Target& target);
 

@@ -72,7 +72,8 @@ Expr both(const Expr& a, const Expr& b) {
     return binary(Fn::logical_and, a, b);
 }
 
-Expr float_value(double v) { return Expr(obj(Fn::float_imm, type_of("float32"), v, no_span)); }
+// -3.4028235e38, as the lowest float32 is written, is no float32 before it is rounded.
+Expr float_value(double v) { return Expr(obj(Fn::float_imm, type_of("float32"), static_cast<double>(static_cast<float>(v)), no_span)); }
 Expr choose(const Expr& condition, const Expr& yes, const Expr& no) {
     if (!condition.node.defined()) return yes;
     return Expr(obj(Fn::if_expr, condition.node, yes.node, no.node, no_span));

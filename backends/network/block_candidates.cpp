@@ -9,21 +9,21 @@ namespace loopegg {
 namespace {
 
 constexpr std::int64_t max_rows = 64, min_rows = 8;  // of a block
-constexpr std::size_t sizes_tried = 2;               // numbers of rows, and numbers of columns for each
+constexpr std::int64_t rows_at_once = 4;                 // of which a core adds up products, so a block of other numbers of rows wastes some
+constexpr std::size_t sizes_tried = 2;                   // numbers of rows, and numbers of columns for each
 
-// The largest numbers of rows that blocks may have.
+// The largest numbers of rows that blocks may have: those that divide the rows, else those that leave the last block few rows short.
 std::vector<std::int64_t> row_blocks(std::int64_t rows) {
     std::vector<std::int64_t> all;
-    for (std::int64_t n = std::min(max_rows, rows); n >= std::min(min_rows, rows) && all.size() < sizes_tried; --n)
+    const std::int64_t fewest = std::min(min_rows, rows);
+    for (std::int64_t n = std::min(max_rows, rows); n >= fewest && all.size() < sizes_tried; --n)
         if (rows % n == 0) all.push_back(n);
+    for (std::int64_t blocks = (rows + max_rows - 1) / max_rows; all.size() < sizes_tried; ++blocks) {
+        const std::int64_t n = (rows + blocks - 1) / blocks, even = std::min(rows, (n + rows_at_once - 1) / rows_at_once * rows_at_once);
+        if (even < fewest) break;
+        if (std::find(all.begin(), all.end(), even) == all.end()) all.push_back(even);
+    }
     return all;
-}
-
-// A core by itself, which rounds nothing: other code shares the blocks among the cores.
-Target one_core(Target target) {
-    target.machine.cores = 1;
-    target.allowed.clear();
-    return target;
 }
 
 // Floats that one block works on.
@@ -39,9 +39,9 @@ double working_set(const Blockwise& b) {
 const Term& first_nest(const Term& value) { return value.is("columns", 2) ? value[1] : first_nest(value[0]); }
 std::int64_t rows_of(const Term& value) { return plain_statement(nest_parts(first_nest(value)).statement)[1].integer().value_or(1); }
 
-Term scheduled(const Term& stmt, const Target& core) {
+Term scheduled(const Term& stmt, const Target& target) {
     std::vector<Term> nests;
-    for (const BlockPart& part : blockwise_of(stmt).parts) nests.push_back(arrange(part.nest, core));
+    for (const BlockPart& part : blockwise_of(stmt).parts) nests.push_back(arrange_for_one_core(part.nest, target));
     const Statement s = statement_of(with_part_nests(stmt, nests));
     Term loops = naive_schedule(s);
     if (loops.is("at", 2) && s.axes[0].extent > 1) loops = Term("par", {loops[0], loops[1]});
@@ -54,7 +54,6 @@ std::vector<Term> block_candidates(const BlockChain& chain, const Target& target
     std::vector<Term> nests;
     if (chain.forms.empty()) return nests;
     const double held = target.machine.l2_kb * 1024 / 4 / 2;  // the other half is for what comes next
-    const Target core = one_core(target);
     for (const std::int64_t rows : row_blocks(rows_of(chain.forms.front().value))) {
         std::vector<std::pair<std::int64_t, Term>> by_columns;
         for (const BlockForm& form : chain.forms)
@@ -62,7 +61,7 @@ std::vector<Term> block_candidates(const BlockChain& chain, const Target& target
                 if (const Blockwise b = blockwise_of(*stmt); working_set(b) <= held) by_columns.emplace_back(-b.column_block, *stmt);
         // Sums of longer blocks are rescaled more seldom.
         std::stable_sort(by_columns.begin(), by_columns.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-        for (std::size_t i = 0; i < std::min(sizes_tried, by_columns.size()); ++i) nests.push_back(scheduled(by_columns[i].second, core));
+        for (std::size_t i = 0; i < std::min(sizes_tried, by_columns.size()); ++i) nests.push_back(scheduled(by_columns[i].second, target));
     }
     return nests;
 }

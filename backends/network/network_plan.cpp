@@ -13,6 +13,7 @@
 #include "graph/operators.hpp"
 #include "nest/term/blockwise.hpp"
 #include "nest/term/grammar.hpp"
+#include "nest/term/statement_kinds.hpp"
 #include "nest/term/value.hpp"
 
 namespace loopegg {
@@ -100,6 +101,7 @@ private:
         if (node.op == "expand") return expand(node);
         if (node.op == "onnx") return opaque(node);
         if (const auto waiting = waiting_.find(node.name); waiting != waiting_.end()) {
+            for (Operand& o : waiting->second.operands) o.value = actual(o.value);  // what is masked by may be made after the scores
             waiting->second.operands.push_back({actual(node.inputs[1]), {}});
             plan_.steps.push_back({std::move(waiting->second), {}, {}});
             return;
@@ -181,22 +183,46 @@ private:
         return given != schedules_.end() && given->second.is("nest", 2) && is_blockwise(given->second[0]);
     }
 
-    // A softmax along rows that alone reads `last`, and a product that alone reads the softmax, as its left operand.
+    // Functions of each element of `last`, a softmax along rows that alone reads these, and a product that alone reads the softmax, as its left operand.
     struct Chain {
         Term value;
-        const Node *softmax, *product;
+        std::vector<const Node*> between;  // before the product
+        std::vector<Operand> operands;     // that the functions read
+        const Node* product;
     };
-    std::optional<Chain> chain_after(const Term& value, const std::string& last) const {
+    std::optional<Chain> chain_after(const Term& value, std::string last) const {
+        if (!value[0].is("nest", 2)) return {};
+        Chain chain{value, {}, {}, nullptr};
         const Node* softmax = only_user(last);
-        if (!softmax || softmax->op != "softmax" || !value[0].is("nest", 2)) return {};
-        const Node* product = only_user(softmax->name);
+        for (; softmax && softmax->op != "softmax"; softmax = only_user(last)) {
+            if (!is_view(softmax->op) && !add_function(chain, *softmax, last)) return {};
+            chain.between.push_back(softmax);
+            last = softmax->name;
+        }
+        const Node* product = softmax ? only_user(softmax->name) : nullptr;
         if (!product || product->op != "matmul" || product->inputs[0] != softmax->name || in_a_row(*product)) return {};
-        Term rows = value;
+        chain.between.push_back(softmax);
+        Term rows = chain.value;
         const std::vector<Statement> nests = statements_of(*softmax);
         for (std::size_t i = 0; i + 1 < nests.size(); ++i) rows = Term("with", {rows, nest_of(nests[i])});
         rows = Term("then", {rows, nest_of(nests.back())});
         const auto fed = fed_.find(product->name);
-        return Chain{Term("feed", {Term("I"), rows, fed == fed_.end() ? nest_of(*product) : fed->second.nest}), softmax, product};
+        chain.value = Term("feed", {Term("I"), rows, fed == fed_.end() ? nest_of(*product) : fed->second.nest}), chain.product = product;
+        return chain;
+    }
+
+    // A function of each element of `last`, which may read another operand.
+    bool add_function(Chain& chain, const Node& node, const std::string& last) const {
+        const std::vector<Statement> statements = statements_of(node);
+        if (statements.size() != 1 || fed_.contains(node.name) || done_.contains(node.name)) return false;
+        Term stmt = statements[0].term;
+        const bool second = node.inputs.size() == 2 && node.inputs[1] == last;
+        if (node.inputs.size() > 2 || (second && (node.inputs[0] == last || (node.op != "add" && node.op != "mul")))) return false;
+        if (second && stmt.is("stretch", 7)) stmt = Term("stretch", {stmt[0], stmt[1], stmt[2], stmt[3], stmt[4], stmt[6], stmt[5]});
+        if (!works_by_element(stmt) && !works_by_pair(stmt)) return false;
+        if (node.inputs.size() == 2) chain.operands.push_back({node.inputs[second ? 0 : 1], {}});
+        chain.value = Term("then", {chain.value, nest_of(statement_of(stmt))});
+        return true;
     }
 
     // Plans a chain as one step, which runs where the last of its nodes would.
@@ -212,7 +238,8 @@ private:
         if (form == forms.end()) throw UserError("no rules compute what follows site '" + node.name + "' by these blocks: " + to_string(given));
         for (const std::string& rule : form->rules) fused.push_back({rule, ""});
         operands.insert(operands.begin(), Operand{chain->product->name, {}});  // the product's own operand may not exist yet
-        done_.insert(chain->softmax->name);
+        operands.insert(operands.end(), chain->operands.begin(), chain->operands.end());
+        for (const Node* node : chain->between) done_.insert(node->name);
         waiting_[chain->product->name] = {node.name, given, std::move(operands), std::move(fused)};
     }
     // Without the schedules of its parts.
@@ -268,7 +295,7 @@ private:
     bool read_before(const Node& transpose) {
         const Node* reader = only_user(transpose.name);
         const auto moved = move_of(transpose);
-        if (!reader || !moved || !reader->domain.whole() || in_a_row(*reader) || waiting_.contains(reader->name)) return false;
+        if (!reader || !moved || !reader->domain.whole() || in_a_row(*reader) || waiting_.contains(reader->name) || done_.contains(reader->name)) return false;
         const std::vector<Statement> statements = statements_of(*reader);
         if (statements.size() != 1) return false;
         const std::string buffer = reader->inputs[0] == transpose.name ? "I" : "J";
@@ -361,7 +388,7 @@ private:
         std::vector<Operand> operands;
     };
     std::optional<Follower> follower(const Node& next, const std::string& last, const Node& site) const {
-        if (is_view(next.op) || !next.domain.whole() || fed_.contains(next.name)) return {};
+        if (is_view(next.op) || !next.domain.whole() || fed_.contains(next.name) || done_.contains(next.name)) return {};
         const std::vector<Statement> statements = statements_of(next);
         if (statements.size() != 1) return {};
         Follower f{nest_of(statements[0]), {}};

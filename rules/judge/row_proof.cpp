@@ -231,8 +231,8 @@ bool asks_of(const Rule& rule, const char* guard, const Term& statement) {
 // Why a value cannot come, or be read, in the blocks that a term says; empty where it can.
 std::string wrong_blocks(const Rule& rule, const Term& t) {
     const auto statement = [](const Term& nest) { return nest.is("nest", 2) ? nest[0] : nest; };
-    const auto unless = [&](bool right, const char* guard, const Term& nest) {
-        return right || asks_of(rule, guard, statement(nest))
+    const auto unless = [&](bool right, const char* guard, const Term& nest, const char* other = "") {
+        return right || asks_of(rule, guard, statement(nest)) || asks_of(rule, other, statement(nest))
                    ? std::string()
                    : fmt::format("nothing says that {} can go by blocks: ({} ...)", to_string(statement(nest)), guard);
     };
@@ -240,7 +240,7 @@ std::string wrong_blocks(const Rule& rule, const Term& t) {
         for (const Term& child : t.children())
             if (child.is("blocks", 2) || child.is("columns", 2)) return fmt::format("'{}' reads a value in blocks", to_string(t));
     if (t.is("then", 2) && (t[0].is("blocks", 2) || t[0].is("columns", 2)))
-        if (std::string why = unless(statement(t[1]).is("wide_exp", 2), "each-element", t[1]); !why.empty()) return why;
+        if (std::string why = unless(statement(t[1]).is("wide_exp", 2), "each-element", t[1], "each-pair"); !why.empty()) return why;
     if (t.is("columns", 2))
         if (std::string why = unless(statement(t[1]).is("matmul", 4), "separate-columns", t[1]); !why.empty()) return why;
     for (std::size_t i = 1; t.is("sums", 3) && i < 3; ++i)

@@ -1,8 +1,10 @@
 // The reference of what is computed block by block: one row after the other, in double precision.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/error.hpp"
+#include "base/sexpr.hpp"
 #include "nest/term/blockwise.hpp"
 
 namespace loopegg {
@@ -36,8 +38,11 @@ private:
     // Where an operand's elements begin for a block of columns.
     const float* begin(const BlockPart& part, std::size_t buffer, std::int64_t column_block) const {
         const BlockView& v = part.views[buffer];
-        return buffers_[static_cast<std::size_t>(v.buffer)].data() + matrix_ * v.matrix + block_ * v.row + column_block * v.column;
+        const std::int64_t shared = matrix_ / v.share, matrix = v.period > 0 ? shared % v.period : shared;
+        return buffers_[static_cast<std::size_t>(v.buffer)].data() + matrix * v.matrix + block_ * v.row + column_block * v.column;
     }
+    std::int64_t column_blocks() const { return (b_.columns + b_.column_block - 1) / b_.column_block; }
+    std::int64_t columns_of(std::int64_t column_block) const { return std::min(b_.column_block, b_.columns - column_block * b_.column_block); }
     // The distance in an operand from one value of an axis to the next.
     static std::int64_t step(const BlockPart& part, int buffer, const char* axis) {
         std::int64_t all = 0;
@@ -58,11 +63,11 @@ private:
         const std::int64_t left_k = step(p, i, "k"), left_i = step(p, i, "i"), right_k = step(p, j, "k"), right_j = step(p, j, "j");
         const std::int64_t depth = p.statement.axes[3].extent;
         out.assign(static_cast<std::size_t>(b_.columns), 0);
-        for (std::int64_t c = 0; c < b_.columns / b_.column_block; ++c) {
+        for (std::int64_t c = 0; c < column_blocks(); ++c) {
             const float *left = begin(p, static_cast<std::size_t>(i), c) + row_ * left_i, *right = begin(p, static_cast<std::size_t>(j), c);
             double* to = out.data() + c * b_.column_block;
             for (std::int64_t k = 0; k < depth; ++k)
-                for (std::int64_t x = 0; x < b_.column_block; ++x) to[x] += static_cast<double>(left[k * left_k]) * right[k * right_k + x * right_j];
+                for (std::int64_t x = 0; x < columns_of(c); ++x) to[x] += static_cast<double>(left[k * left_k]) * right[k * right_k + x * right_j];
         }
         for (double& v : out) v = finished(p.statement, p.statement.finish, v);
     }
@@ -70,12 +75,21 @@ private:
     void map(const BlockPart& p, Row& out) const {
         out = made(p, 1);
         const double most = p.wide() ? *std::max_element(out.begin(), out.end()) : 0;
-        for (double& v : out) v = p.wide() ? std::exp(v - most) : value(p, v);
+        for (std::int64_t c = 0; c < column_blocks(); ++c)
+            for (std::int64_t x = 0; x < columns_of(c); ++x) {
+                double& v = out[static_cast<std::size_t>(c * b_.column_block + x)];
+                v = p.wide() ? std::exp(v - most) : value(p.statement.value, {v, p.views.size() > 2 ? other(p, c, x) : 0});
+            }
     }
-    static double value(const BlockPart& p, double x) {
-        std::vector<double> operands{x};
-        for (std::size_t i = 1; i < p.statement.value.size(); ++i) operands.push_back(std::stod(p.statement.value[i].op().text()));
-        return p.statement.value.size() == 0 ? x : apply_scalar(p.statement.value.op().text(), operands);
+    double other(const BlockPart& p, std::int64_t column_block, std::int64_t column) const {
+        return begin(p, 2, column_block)[row_ * p.views[2].strides[0] + column * p.views[2].strides[1]];
+    }
+    // `operands` are I and J.
+    static double value(const Term& t, const std::array<double, 2>& operands) {
+        if (t.size() == 0) return t.op().text() == "I" ? operands[0] : t.op().text() == "J" ? operands[1] : std::stod(to_string(t));
+        std::vector<double> all;
+        for (const Term& child : t.children()) all.push_back(value(child, operands));
+        return apply_scalar(t.op().text(), all);
     }
 
     void sum(const BlockPart& p, Row& out) const {

@@ -1,17 +1,19 @@
 #include "nest/term/blockwise.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
 #include "base/sexpr.hpp"
+#include "nest/term/statement_kinds.hpp"
 #include "nest/term/wrapped_statement.hpp"
 
 namespace loopegg {
 namespace {
 
-constexpr std::array<const char*, 3> operand_names{"I", "J", "K"};
+constexpr std::array<const char*, 6> operand_names{"I", "J", "K", "L", "M", "N"};
 
 [[noreturn]] void malformed(const Term& of, const char* expected) {
     throw UserError(fmt::format("'{}' is not computed in blocks: expected {}", to_string(of), expected));
@@ -42,6 +44,75 @@ std::vector<std::int64_t> row_major(const Shape& shape) {
     std::vector<std::int64_t> strides(shape.size(), 1);
     for (std::size_t d = shape.size(); d-- > 1;) strides[d - 1] = strides[d] * shape[d];
     return strides;
+}
+
+struct BlockSizes {
+    std::int64_t matrices, rows, columns, row_block, column_block;
+};
+
+// Neighbouring dimensions of a function of pairs, and the floats from one of their elements to the next in the other operand; 0 where that lacks them.
+struct PairedDimensions {
+    std::int64_t extent, stride;
+};
+using DimensionsByLevel = std::array<std::vector<PairedDimensions>, 3>;  // of columns, of rows, of matrices, each from the innermost
+
+// The dimensions of a function of pairs, cut where a row and where a matrix begins. None where there is no such cut.
+std::optional<DimensionsByLevel> cut_dimensions(const Statement& s, const BlockSizes& of) {
+    const Shape &out = s.buffers[0].shape, &other = s.buffers[2].shape;
+    const std::vector<std::int64_t> strides = row_major(other);
+    const std::array<std::int64_t, 3> room{of.columns, of.rows, of.matrices};
+    DimensionsByLevel cut;
+    std::size_t level = 0;
+    std::int64_t used = 1;
+    for (std::size_t d = out.size(); d-- > 0;) {
+        std::int64_t left = out[d], stride = other[d] == 1 ? 0 : strides[d];
+        while (left > 1) {
+            while (level < 2 && used == room[level]) ++level, used = 1;
+            const std::int64_t taken = std::min(left, room[level] / used);
+            if (taken < 2 || left % taken != 0 || room[level] % (used * taken) != 0) return {};
+            std::vector<PairedDimensions>& to = cut[level];
+            if (!to.empty() && stride == to.back().stride * to.back().extent)
+                to.back().extent *= taken;
+            else
+                to.push_back({taken, stride});
+            left /= taken, stride *= taken, used *= taken;
+        }
+    }
+    return cut;
+}
+
+// Where a block of a function of pairs reads its other operand. None where its rows, or its columns, are not all at the same distance.
+std::optional<BlockView> other_operand(const Term& whole, const BlockSizes& of) {
+    if (!works_by_pair(whole)) return {};
+    const Statement s = statement_of(whole);
+    if (s.instances() != of.matrices * of.rows * of.columns) return {};
+    auto cut = cut_dimensions(s, of);
+    if (!cut || (*cut)[0].size() > 1 || (*cut)[1].size() > 1) return {};
+    const auto stride = [&](std::size_t level) { return (*cut)[level].empty() ? 0 : (*cut)[level][0].stride; };
+    BlockView view{-1, 0, {stride(1), stride(0), 0, 0}, 0, stride(1) * of.row_block, stride(0) * of.column_block, element_count(s.buffers[2].shape)};
+    std::vector<PairedDimensions>& matrices = (*cut)[2];
+    if (!matrices.empty() && matrices[0].stride == 0) view.share = matrices[0].extent, matrices.erase(matrices.begin());
+    if (!matrices.empty()) view.matrix = matrices[0].stride;
+    if (matrices.size() > 1) view.period = matrices[0].extent;
+    return matrices.size() < 2 || (matrices.size() == 2 && matrices[1].stride == 0) ? std::optional(view) : std::nullopt;
+}
+
+// The statement of one block of a function of pairs.
+Term block_pair(const Term& whole, const BlockView& other, std::int64_t rows, std::int64_t columns) {
+    const std::int64_t read = 12 + (other.strides[0] != 0 ? 1 : 0) + (other.strides[1] != 0 ? 2 : 0), one = 1, all = 15;
+    return Term("stretch", {whole[0], Term(rows), Term(columns), Term(one), Term(one), Term(all), Term(read)});
+}
+
+// The statement of a part, of whole matrices or of a block, as that of a block of this size.
+Term block_statement(BlockPart::Kind kind, const Term& stmt, std::int64_t rows, std::int64_t columns) {
+    const std::vector<std::int64_t> n = numbers_of(stmt);
+    if (kind == BlockPart::Kind::product) return with_numbers(stmt, {1, rows, columns, n[3]});
+    if (kind == BlockPart::Kind::finish) return with_numbers(stmt, {rows, n[1]});
+    if (kind == BlockPart::Kind::sum && is_product(stmt)) return with_numbers(stmt, {1, rows, n[2], columns});
+    if (kind == BlockPart::Kind::sum) return with_numbers(stmt, {rows, columns, 1});
+    if (stmt.is("wide_exp", 2)) return with_numbers(stmt, {rows, columns});
+    if (!stmt.is("stretch", 7)) return Term(stmt.op(), {stmt[0], Term(rows * columns)});
+    return Term("stretch", {stmt[0], Term(rows), Term(columns), stmt[3], stmt[4], stmt[5], stmt[6]});
 }
 
 // Reads the parts of a blockwise statement, and where they meet.
@@ -77,7 +148,7 @@ private:
         b_.parts.push_back({kind, nest, statement_of(of.statement), {}});
         const Statement& s = b_.parts.back().statement;
         if (!s.finish_reads.empty()) malformed(of.statement, "a statement that adds no other operand");
-        for (const Buffer& buffer : s.buffers) b_.parts.back().views.push_back({last(), 0, row_major(buffer.shape), 0, 0, 0});
+        for (const Buffer& buffer : s.buffers) b_.parts.back().views.push_back({last(), 0, row_major(buffer.shape)});
         return b_.parts.back();
     }
     void reads(BlockPart& of, const char* name, int from) {
@@ -92,7 +163,7 @@ private:
         require(at > 0, "an operand of a product");
         const std::vector<std::int64_t> strides = row_major(s.buffers[static_cast<std::size_t>(at)].shape);
         BlockView& view = of.views[static_cast<std::size_t>(at)];
-        view = {-1, ++buffers_, strides, 0, 0, 0};
+        view = {-1, ++buffers_, strides, 0, 0, 0, element_count(s.buffers[static_cast<std::size_t>(at)].shape)};
         for (const Access& a : s.reads)
             for (std::size_t d = 0; a.buffer == at && d < a.index.size(); ++d) {
                 const auto moved = [&](const char* axis) { return a.index[d].coefficients[static_cast<std::size_t>(s.axis(axis))] * strides[d]; };
@@ -106,7 +177,7 @@ private:
             const std::vector<std::int64_t> n = numbers_of(stmt);
             if (!is_product(stmt) || n[0] != 1 || value[0].integer() != n[2]) malformed(value, "(columns K NEST) with a product of one matrix with K columns");
             b_.row_block = n[1], b_.column_block = n[2];
-            if (b_.rows % n[1] != 0 || b_.columns % n[2] != 0) malformed(value, "blocks that divide the rows and the columns");
+            if (b_.rows < n[1] || b_.columns < n[2]) malformed(value, "blocks that are no larger than the whole");
             BlockPart& p = part(BlockPart::Kind::product, value[1]);
             const Term outer = with_numbers(stmt, {b_.matrices, b_.rows, b_.columns, n[3]});
             outside(p, "I", outer, "j"), outside(p, "J", outer, "j");
@@ -116,11 +187,22 @@ private:
         chain(value[0]);
         if (b_.parts.back().wide()) malformed(value, "wide numbers that are summed up next");
         const int before = last();
+        if (value[1].is("pair", 2)) return pair(value[1], before);
         BlockPart& p = part(BlockPart::Kind::map, value[1]);
-        const bool fits = p.statement.instances() == b_.row_block * b_.column_block && p.statement.buffers.size() == 2 && p.statement.buffer("I") == 1;
+        const bool fits = works_by_element(p.statement.term) && p.statement.instances() == b_.row_block * b_.column_block;
         const bool rows = !p.wide() || (p.statement.axes[0].extent == b_.row_block && p.statement.axes[1].extent == b_.column_block);
-        if (!fits || !rows || p.statement.combine != Combine::assign) malformed(value[1], "a function of each element of the block");
+        if (!fits || !rows) malformed(value[1], "a function of each element of the block");
         reads(p, "I", before);
+    }
+
+    void pair(const Term& pair, int before) {
+        const auto view = other_operand(pair[0], {b_.matrices, b_.rows, b_.columns, b_.row_block, b_.column_block});
+        BlockPart& p = part(BlockPart::Kind::map, pair[1]);
+        if (!view || p.statement.term != block_pair(pair[0], *view, b_.row_block, b_.column_block))
+            malformed(pair, "(pair STMT NEST) with the statement of whole matrices, and the nest of one block of them");
+        reads(p, "I", before);
+        p.views[2] = *view;
+        p.views[2].buffer = ++buffers_;
     }
 
     void sum(const Term& nest, int before) {
@@ -144,7 +226,7 @@ private:
         const bool divides = s.term.is("row_divide", 2) && s.axes[0].extent == b_.row_block && s.axes[1].extent == width;
         if (!divides || element_count(denominator.buffers[0].shape) != b_.row_block) malformed(nest, "(row_divide R D) of the two sums");
         reads(p, "I", first), reads(p, "J", second);
-        p.views[0] = {-1, 0, {width, 1}, b_.rows * width, b_.row_block * width, 0};
+        p.views[0] = {-1, 0, {width, 1}, b_.rows * width, b_.row_block * width, 0, b_.matrices * b_.rows * width};
     }
 
     const Term& stmt_;
@@ -152,27 +234,25 @@ private:
     int buffers_ = 0;
 };
 
-// The nest of a whole VALUE as that of one block.
-Term block_nest(const Term& nest, const std::vector<std::int64_t>& numbers) { return nest_of(statement_of(with_numbers(nest_parts(nest).statement, numbers))); }
-
-struct Sizes {
-    std::int64_t matrices, rows, columns, row_block, column_block;
-};
-
-std::optional<Term> block_chain(const Term& value, const Sizes& of) {
-    if (value.is("columns", 2))
-        return Term("columns", {value[0], block_nest(value[1], {1, of.row_block, of.column_block, numbers_of(nest_parts(value[1]).statement)[3]})});
-    const auto inner = block_chain(value[0], of);
-    const Term& stmt = nest_parts(value[1]).statement;
-    if (!inner || !stmt.is("wide_exp", 2)) return {};
-    return Term("then", {*inner, block_nest(value[1], {of.row_block, of.column_block})});
+Term block_nest(BlockPart::Kind kind, const Term& nest, const BlockSizes& of) {
+    return nest_of(statement_of(block_statement(kind, nest_parts(nest).statement, of.row_block, of.column_block)));
 }
 
-std::optional<Term> block_sum(const Term& nest, const Sizes& of) {
+std::optional<Term> block_chain(const Term& value, const BlockSizes& of) {
+    if (value.is("columns", 2)) return Term("columns", {value[0], block_nest(BlockPart::Kind::product, value[1], of)});
+    const auto inner = block_chain(value[0], of);
+    const Term stmt = nest_parts(value[1]).statement;
+    if (!inner) return {};
+    if (works_by_element(stmt)) return Term("then", {*inner, block_nest(BlockPart::Kind::map, value[1], of)});
+    const auto other = other_operand(stmt, of);
+    if (!other) return {};
+    return Term("then", {*inner, Term("pair", {stmt, nest_of(statement_of(block_pair(stmt, *other, of.row_block, of.column_block)))})});
+}
+
+std::optional<Term> block_sum(const Term& nest, const BlockSizes& of) {
     const Term& stmt = nest_parts(nest).statement;
-    if (is_row_sum(stmt)) return block_nest(nest, {of.row_block, of.column_block, 1});
-    if (!is_product(stmt)) return {};
-    return block_nest(nest, {1, of.row_block, numbers_of(stmt)[2], of.column_block});
+    if (!is_row_sum(stmt) && !is_product(stmt)) return {};
+    return block_nest(BlockPart::Kind::sum, nest, of);
 }
 
 Term with_nests_in(const Term& value, const std::vector<Term>& nests, std::size_t& next) {
@@ -200,10 +280,9 @@ Statement blockwise_statement(const Term& stmt) {
         for (std::size_t i = 1; i < p.views.size(); ++i) {
             const BlockView& view = p.views[i];
             if (view.part >= 0) continue;
-            if (view.buffer > static_cast<int>(operand_names.size())) malformed(stmt, "three operands at most");
-            const std::int64_t elements = b.matrices * view.matrix;
+            if (view.buffer > static_cast<int>(operand_names.size())) malformed(stmt, "six operands at most");
             s.reads.push_back({view.buffer, {{{0, 0}, 0}}, false});
-            s.buffers.push_back({operand_names.at(static_cast<std::size_t>(view.buffer) - 1), {elements}, BufferKind::input, {}});
+            s.buffers.push_back({operand_names.at(static_cast<std::size_t>(view.buffer) - 1), {view.elements}, BufferKind::input, {}});
         }
     return s;
 }
@@ -214,12 +293,12 @@ std::optional<Term> blockwise_form(const Term& value, std::int64_t row_block) {
     while (leaf.is("then", 2)) leaf = leaf[0];
     if (!leaf.is("columns", 2) || !is_product(nest_parts(leaf[1]).statement)) return {};
     const std::vector<std::int64_t> n = numbers_of(nest_parts(leaf[1]).statement);
-    const Sizes of{n[0], n[1], n[2], row_block, leaf[0].integer().value_or(0)};
-    if (of.column_block < 1 || of.columns % of.column_block != 0 || of.rows % row_block != 0) return {};
+    const BlockSizes of{n[0], n[1], n[2], row_block, leaf[0].integer().value_or(0)};
+    if (of.column_block < 1 || of.columns < of.column_block || row_block < 1 || of.rows < row_block) return {};
     const auto chain = block_chain(value[0][0], of), first = block_sum(value[0][1], of), second = block_sum(value[0][2], of);
     const Term& last = nest_parts(value[1]).statement;
     if (!chain || !first || !second || !last.is("row_divide", 2)) return {};
-    const Term sums("sums", {*chain, *first, *second}), finish = block_nest(value[1], {row_block, last[1].integer().value_or(0)});
+    const Term sums("sums", {*chain, *first, *second}), finish = block_nest(BlockPart::Kind::finish, value[1], of);
     const Term made("blockwise", {Term(of.matrices), Term(of.rows), Term(of.columns), Term("then", {sums, finish})});
     try {
         blockwise_of(made);
@@ -227,6 +306,18 @@ std::optional<Term> blockwise_form(const Term& value, std::int64_t row_block) {
         return {};
     }
     return made;
+}
+
+Blockwise last_block(const Blockwise& b, std::int64_t rows, std::int64_t columns) {
+    Blockwise last = b;
+    last.row_block = rows, last.column_block = columns;
+    for (BlockPart& p : last.parts) {
+        p.statement = statement_of(block_statement(p.kind, p.statement.term, rows, columns));
+        p.nest = nest_of(p.statement);
+        for (std::size_t i = 0; i < p.views.size(); ++i)
+            if (p.views[i].part >= 0) p.views[i].strides = row_major(p.statement.buffers[i].shape);
+    }
+    return last;
 }
 
 Term with_part_nests(const Term& stmt, const std::vector<Term>& nests) {

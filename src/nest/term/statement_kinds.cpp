@@ -30,7 +30,11 @@ bool has_separate_columns(const Term& stmt) {
         if (t.is("layout", 4) || (t.is("epilogue", 2) && !t[0].is("times", 1) && !is_plain_function(t[0].op().text()))) return false;
     return true;
 }
-bool works_by_element(const Term& stmt) { return stmt.is("wide_exp", 2); }
+bool works_by_element(const Term& stmt) { return stmt.is("wide_exp", 2) || stmt.is("map", 2) || stmt.is("scale", 2); }
+bool works_by_pair(const Term& stmt) {
+    constexpr std::int64_t all = 15;  // I has every dimension of the output
+    return stmt.is("zip", 2) || (stmt.is("stretch", 7) && stmt[5].integer() == all);
+}
 bool sums_columns(const Term& stmt) {
     Term inner = stmt;
     while (inner.is("order", 3)) inner = Term(inner[2]);
@@ -43,8 +47,7 @@ std::vector<Term> column_blocks(const Term& stmt) {
     if (!sums_columns(stmt)) return all;
     const Term plain = plain_statement(stmt);
     const std::int64_t columns = plain[plain.is("matmul", 4) ? 3 : 1].integer().value_or(0);
-    for (std::int64_t k = fewest; k <= most && k < columns; k *= 2)
-        if (columns % k == 0) all.emplace_back(k);
+    for (std::int64_t k = fewest; k <= most && k < columns; k *= 2) all.emplace_back(k);
     if (columns > 0 && columns <= most) all.emplace_back(columns);
     return all;
 }

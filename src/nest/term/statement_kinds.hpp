@@ -13,6 +13,7 @@ bool has_weights(const Term& stmt);                  // the statement sums produ
 bool is_beyond_map(const Term& stmt);                // the statement does more than a function of each element
 bool has_separate_columns(const Term& stmt);         // a product of matrices that reads nothing else: its columns can be computed by themselves
 bool works_by_element(const Term& stmt);             // an element of the output depends only on the same element of the input
+bool works_by_pair(const Term& stmt);                // and on one element of another operand
 bool sums_columns(const Term& stmt);                 // a product of matrices, or the sum of each row, with nothing after it
 std::vector<Term> column_blocks(const Term& stmt);   // of such a sum: how many columns it may add up at a time
 bool is_epilogue_function(const std::string& word);  // may be in (map F ...) and in (epilogue F ...) alike

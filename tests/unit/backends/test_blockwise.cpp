@@ -136,12 +136,15 @@ TEST_CASE("wide numbers neither overflow nor lose a row whose first blocks are m
 }
 
 TEST_CASE("what is no value in blocks is refused", "[unit]") {
-    for (const char* text : {"(blockwise 1 8 8 (site (nest (matmul 1 4 8 2) done)))",
-                             "(blockwise 1 8 8 (then (sums (columns 3 (nest (matmul 1 4 3 2) done)) (nest (matmul 1 4 2 3) done) (nest (row_sum 4 3 1) done)) "
-                             "(nest (row_divide 4 2) done)))",
-                             "(blockwise 1 8 8 (then (sums (columns 4 (nest (matmul 1 4 4 2) done)) (nest (matmul 1 4 2 4) done) (nest (row_sum 4 4 1) done)) "
-                             "(nest (row_divide 4 3) done)))",
-                             "(blockwise 0 8 8 done)"})
+    for (const char* text :
+         {"(blockwise 1 8 8 (site (nest (matmul 1 4 8 2) done)))",
+          "(blockwise 1 8 8 (then (sums (columns 16 (nest (matmul 1 4 16 2) done)) (nest (matmul 1 4 2 16) done) (nest (row_sum 4 16 1) done)) "
+          "(nest (row_divide 4 2) done)))",
+          "(blockwise 1 8 8 (then (sums (then (columns 4 (nest (matmul 1 4 4 2) done)) (pair (stretch + 8 8 1 1 15 14) (nest (stretch + 4 4 1 1 "
+          "15 13) done))) (nest (matmul 1 4 2 4) done) (nest (row_sum 4 4 1) done)) (nest (row_divide 4 2) done)))",
+          "(blockwise 1 8 8 (then (sums (columns 4 (nest (matmul 1 4 4 2) done)) (nest (matmul 1 4 2 4) done) (nest (row_sum 4 4 1) done)) "
+          "(nest (row_divide 4 3) done)))",
+          "(blockwise 0 8 8 done)"})
         CHECK_THROWS_AS(statement_of(parse_term(text)), UserError);
 }
 
@@ -196,6 +199,69 @@ TEST_CASE("a network computes a chain of nodes block by block where its schedule
         CHECK(close(network.run(inputs)[0].values, wanted, 1e-4));
     }
     CHECK_THROWS_AS(plan_network(attention(32), initial_weights(attention(32), 1), {{"scores", nests.front()}}, host), UserError);
+}
+
+namespace {
+
+struct Masked {
+    std::int64_t batch, tokens;
+    Shape mask;
+    bool mask_first = false;  // of the two operands of the sum
+};
+
+Graph masked_attention(const Masked& m) {
+    constexpr std::int64_t heads = 2, width = 6;
+    GraphBuilder b("masked");
+    const std::string q = b.input("q", {m.batch, heads, m.tokens, width}), k = b.input("k", {m.batch, heads, width, m.tokens}),
+                      v = b.input("v", {m.batch, heads, m.tokens, width}), mask = b.input("mask", m.mask);
+    const std::string scores = b.node("scale", "scale", {b.node("matmul", "scores", {q, k})}, {{"value", 0.5}});
+    const std::string masked = b.node("add", "masked", m.mask_first ? std::vector{mask, scores} : std::vector{scores, mask});
+    return b.finish({b.node("matmul", "context", {b.node("softmax", "softmax", {masked}), v})});
+}
+
+// Numbers and -inf. Some rows, where the mask has rows, are -inf alone.
+Tensor mask_of(const Shape& shape) {
+    Tensor mask = normal_tensor(shape, 5, "mask");
+    const auto columns = static_cast<std::size_t>(shape.back());
+    for (std::size_t i = 0; i < mask.values.size(); ++i)
+        if (i % 3 == 1 || (shape[shape.size() - 2] > 1 && i / columns % 7 == 2)) mask.values[i] = -infinity;
+    return mask;
+}
+
+}  // namespace
+
+TEST_CASE("masks that are added to scores are added block by block, for any number of tokens", "[unit]") {
+    const Target host = find_target("host");
+    for (const Masked& m : {Masked{1, 64, {1, 1, 1, 64}}, Masked{1, 37, {37, 37}}, Masked{2, 40, {2, 1, 1, 40}}, Masked{2, 24, {1, 2, 24, 24}},
+                            Masked{1, 77, {1, 2, 1, 77}, true}, Masked{1, 40, {1, 1, 40, 1}}, Masked{2, 70, {2, 2, 70, 70}}}) {
+        CAPTURE(m.batch, m.tokens, m.mask);
+        const Graph graph = masked_attention(m);
+        Values wanted;
+        std::vector<Tensor> inputs;
+        std::map<std::string, Tensor> named;
+        for (const GraphInput& in : graph.inputs) {
+            inputs.push_back(in.name == "mask" ? mask_of(in.shape) : normal_tensor(in.shape, 4, in.name));
+            named[in.name] = inputs.back();
+        }
+        wanted = interpret(graph, {}, named).at("context").values;
+        const std::vector<BlockChain> chains = block_chains(graph, host);
+        const auto chain = std::find_if(chains.begin(), chains.end(), [](const BlockChain& c) { return c.site == "scores"; });
+        REQUIRE(chain != chains.end());
+        const std::vector<Term> nests = block_candidates(*chain, host);
+        REQUIRE(nests.size() >= 2);
+        for (const Term& nest : {nests.front(), nests.back()}) {
+            CAPTURE(to_string(nest[0][0]), to_string(nest[0][3]).substr(0, 60));
+            const std::vector<Values> operands{{}, inputs[0].values, inputs[1].values, inputs[3].values, inputs[2].values};
+            CHECK(close(reference_output(nest, operands), wanted));
+            CHECK(close(compiled(nest, operands), wanted));
+            const Schedules schedules{{"scores", nest}};
+            ScratchFile name(".network");
+            const ScratchFolder folder(name.path());
+            compile_network({graph, {}, schedules}, host, folder.path() / "compiled");
+            LoadedNetwork network(folder.path() / "compiled");
+            CHECK(close(network.run(inputs)[0].values, wanted));
+        }
+    }
 }
 
 TEST_CASE("what is not measured goes by blocks where its scores do not stay in the caches", "[unit]") {

@@ -63,6 +63,7 @@ TEST_CASE("epilogues, layouts and other statements", "[unit]") {
     check("(nest (max_pool 1 3 6 6 3 3 2 2 1 1) (at c (at oh (at ow (at kh (at kw done))))))");
     check("(nest (avg_pool 1 3 6 6 2 2 2 2 0 0) (at c (at oh (at ow (at kh (at kw done))))))");
     check("(nest (map gelu 37) (at x done))");
+    check("(nest (scale -3.4028235e+38 37) (at x done))");
     check("(nest (zip + 64) (par (quo x 16) (vec (rem x 16) done)))");
     check("(nest (row_softmax 3 5 1) (at r (at x done)))");
 }

@@ -192,12 +192,19 @@ Term softmax_between(const std::string& first, const std::string& second, const 
     const Term sums("with", {Term("with", {Term("site", {naive(first)}), by_rows("row_max")}), by_rows("row_exp_sum")});
     return Term("feed", {Term("I"), Term("then", {sums, by_rows("row_softmax")}), naive(second)});
 }
+// The same where a function of two elements comes before the softmax.
+Term softmax_of_pairs(const std::string& pairs) {
+    Term all = softmax_between("(matmul 2 4 64 3)", "(matmul 2 4 5 64)", "8", "64");
+    const Term &softmax = all[1], &sum = softmax[0], &most = sum[0];
+    const Term scores("then", {most[0], naive(pairs)});
+    return Term("feed", {all[0], Term("then", {Term("with", {Term("with", {scores, most[1]}), sum[1]}), softmax[1]}), all[2]});
+}
 Term softmax_between() { return softmax_between("(epilogue (times 0.5) (matmul 2 4 64 3))", "(matmul 2 4 5 64)", "8", "64"); }
 
-std::vector<BlockForm> block_forms(const std::string& rules) {
+std::vector<BlockForm> block_forms(const std::string& rules, const Term& value = softmax_between()) {
     ScratchFile file(".rules");
     write_scratch(file.path(), rules);
-    return FusionRules(file.path()).block_forms(softmax_between());
+    return FusionRules(file.path()).block_forms(value);
 }
 
 }  // namespace
@@ -217,8 +224,8 @@ TEST_CASE("a softmax between two products goes by blocks, in steps that compute 
         const std::vector<float> got = interpret_value(form.value, operands);
         REQUIRE(got.size() == wanted.size());
         for (std::size_t i = 0; i < got.size(); ++i) CHECK(got[i] == Approx(wanted[i]).margin(1e-5));
-        for (const std::int64_t rows : {1, 2, 4}) CHECK(blockwise_form(form.value, rows).has_value());
-        CHECK(!blockwise_form(form.value, 3).has_value());  // no whole number of blocks
+        for (const std::int64_t rows : {1, 2, 3, 4}) CHECK(blockwise_form(form.value, rows).has_value());
+        CHECK(!blockwise_form(form.value, 5).has_value());  // more rows than there are
     }
 }
 
@@ -228,6 +235,19 @@ TEST_CASE("operands that a product reads in another order do not keep it from go
     REQUIRE(forms.size() == 2);
     CHECK(forms.front().rules[1] == "divide-after-read-moved");
     CHECK(blockwise_form(forms.front().value, 2).has_value());
+}
+
+TEST_CASE("what is added to scores does not keep them from going by blocks", "[unit][rewrite]") {
+    // A row for all rows of all matrices, a matrix for all, a number for each row, a row of each matrix, and a number for each score.
+    for (const char* pairs :
+         {"(stretch + 8 64 1 1 15 14)", "(stretch + 2 256 1 1 15 14)", "(stretch + 8 64 1 1 15 13)", "(stretch * 2 4 64 1 15 13)", "(zip + 512)"}) {
+        CAPTURE(pairs);
+        const std::vector<BlockForm> forms = shipped_rules().block_forms(softmax_of_pairs(pairs));
+        REQUIRE(forms.size() == 2);
+        CHECK(std::count(forms[0].rules.begin(), forms[0].rules.end(), "pair-in-blocks") == 1);
+        CHECK(block_forms(without("pair-in-blocks"), softmax_of_pairs(pairs)).empty());
+    }
+    CHECK(shipped_rules().block_forms(softmax_of_pairs("(stretch + 8 2 32 1 15 13)")).empty());  // a number for each 32 columns
 }
 
 TEST_CASE("without any one of its rules, nothing goes by blocks", "[unit][rewrite]") {
