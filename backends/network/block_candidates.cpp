@@ -68,7 +68,7 @@ std::vector<Term> block_candidates(const BlockChain& chain, const Target& target
 
 Schedules with_block_estimates(const Graph& graph, Schedules schedules, const Target& target) {
     if (target.gpu()) return schedules;
-    const double held = target.machine.cores * target.machine.l2_kb * 1024;
+    const double held = target.machine.l2_kb * 1024;
     for (const BlockChain& chain : block_chains(graph, target)) {
         if (chain.forms.empty() || schedules.contains(chain.site)) continue;
         const auto between = blockwise_form(chain.forms.front().value, 1);
