@@ -5,7 +5,7 @@ from nests import extents, plain, sizes_of
 from schedules import SUMMED
 from terms import Term, require
 
-UNIT, OF_WEIGHTS, OF_COEFFICIENTS, OF_SCALING, OPERANDS = 2.0 ** -24, 2, 3, 4, {"float32": 0, "bf16": 2.0 ** -8, "tf32": 2.0 ** -11, "int8": 1 / 253}
+UNIT, OF_WEIGHTS, OF_COEFFICIENTS, OF_SCALING, OPERANDS = 2.0 ** -24, 2, 3, 4, {"float32": 0, "bf16": 2.0 ** -8, "fp16": 2.0 ** -11, "tf32": 2.0 ** -11, "int8": 1 / 253}
 
 class Algorithm:
     """A leaf that holds matrices for outputs, weights and inputs: correlation[...][...][...]. They compute a filter, exactly over the rationals."""

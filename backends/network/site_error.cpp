@@ -207,7 +207,9 @@ std::map<std::string, SiteError> site_errors(const fs::path& folder, const Graph
         const auto [error, fresh] = measured.try_emplace(to_string(nests.at(site)));
         if (fresh && runs_here(target)) {
             const Term direct = plain_statement(nest_parts(nest_of(*graph.find(site))).statement);
-            if (const auto kernels = SiteKernels::of(direct, nests.at(site), target, cache)) error->second = kernels->largest_error();
+            const auto kernels = SiteKernels::of(direct, nests.at(site), target, cache);
+            const double largest = kernels ? kernels->largest_error() : NAN;
+            if (std::isfinite(largest)) error->second = largest;  // numbers of few bits may overflow, which no bound covers
         }
         all[site] = {bound, error->second};
     }

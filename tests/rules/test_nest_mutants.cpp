@@ -293,6 +293,7 @@ TEST_CASE("mutants of the shipped rules are refused, or proved and sound", "[rul
         for (const Rule* rule : book.rules())
             for (const Mutant& mutant : mutants_of(*rule)) {
                 if (!is_tried(mutant.text)) continue;
+                INFO(mutant.edit << ": " << mutant.text);
                 ++made;
                 const Loaded read = check_rules(make_source("mutant", in_file(mutant.text)), {.judge = false});
                 if (!read.mistakes.empty()) {
@@ -310,7 +311,6 @@ TEST_CASE("mutants of the shipped rules are refused, or proved and sound", "[rul
                 if (!verdict.most.empty()) continue;  // the loader adds a guard for the factors
                 const OracleAnswer oracle = oracle_of(changed, verdict.reorders_sums);
                 applied += oracle.applied > 0;
-                INFO(mutant.edit << ": " << mutant.text);
                 CHECK(oracle.fault == "");
             }
     }

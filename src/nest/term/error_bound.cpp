@@ -19,7 +19,7 @@ constexpr std::int64_t of_weights = 2, of_coefficients = 3, of_scaling = 4;
 double operand_rounding(const std::string& kind) {
     if (kind == "float32") return 0;
     if (kind == "bf16") return 0x1p-8;
-    if (kind == "tf32") return 0x1p-11;
+    if (kind == "tf32" || kind == "fp16") return 0x1p-11;
     if (kind == "int8") return 1.0 / 253;
     throw InternalFault("numbers of the kind '" + kind + "' have no unit of rounding");
 }

@@ -5,7 +5,7 @@
 //
 //   |computed - y| <= bound * (max |x| * sum of |w| + |bias| + |addend|),   bound = growth * ((1 + r)^2 (1 + gamma(roundings)) - 1),
 //
-// the sum being over the weights of the output. r is what operands are rounded to (2^-8 for bf16, 2^-11 for tf32), 0 in float32.
+// the sum being over the weights of the output. r is what operands are rounded to (2^-8 for bf16, 2^-11 for tf32 and fp16), 0 in float32.
 //   growth     1 for a sum. Of a bilinear algorithm with matrices C, A, B: the largest element of |C| diag(|B| 1) |A|, by which its sums of absolute values
 //              may be larger than those of the filter; of two dimensions, the product of both.
 //   roundings  n for a sum of n products, in any order: one product and at most n - 1 additions. 2 for transformed weights, the non-zero entries of a row

@@ -122,5 +122,6 @@ TEST_CASE("int8 sums are within their bound where no input is cut off", "[unit]"
 TEST_CASE("what is no sum of products has no bound", "[unit]") {
     CHECK(!error_bound(nest_of(statement_of(parse_term("(max_pool 1 8 8 8 2 2 2 2 0 0)")))));
     CHECK(!error_bound(nest_of(statement_of(parse_term("(row_sum 4 8 1)")))));
+    for (const std::string& kind : rounding_names()) CHECK(bound_of("(nest (linear 1 4 64) (at co (bind tensor." + kind + " ci done)))") > 0x1p-11);
     CHECK(bound_of("(nest (linear 1 4 64) (at co (at ci done)))") < bound_of("(nest (epilogue bias (linear 1 4 64)) (at co (at ci done)))"));
 }

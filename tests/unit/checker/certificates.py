@@ -151,6 +151,7 @@ def what_kernels_err_is_bounded(program):
     assert (plain["terms"], plain["roundings"], plain["growth"], plain["operands"]) == (64, 64, 1, "float32") and abs(plain["bound"] / (64 * 2.0 ** -24) - 1) < 1e-5
     assert of("(epilogue relu (epilogue add (epilogue bias (layout I ci 4 (linear 1 1 64)))))")["roundings"] == 66
     assert of("(linear 1 1 64)", "(bind tensor.bf16 ci:64 done)")["bound"] > 2.0 ** -7 > of("(linear 1 1 64)", "(bind threadIdx.x ci:64 done)")["bound"]
+    assert of("(linear 1 1 64)", "(bind tensor.fp16 ci:64 done)")["bound"] == of("(linear 1 1 64)", "(bind tensor.tf32 ci:64 done)")["bound"]
     assert of("(linear 1 1 64)", "(bind tensor.int8 ci:64 done)")["roundings"] == 4
     refuses(of, "(linear 1 1 64)", "(bind tensor.fp4 ci:64 done)", saying="nothing is known")
 
