@@ -169,12 +169,11 @@ ListKind tiles_of_registers(const char* name, const char* summary, SharedLoop sh
 }
 
 ListKind tiles_of_units(const char* name, const char* summary, UnitRows rows) {
-    return tiles_that_cover(name, {{"statement", "schedule", "number"}}, summary,
-                            {of_unit, unit_parts,
-                             [rows](const Question& q, const Statement& s, const NaiveLoops& nest) {
-                                 return unit_tiles(s, nest, nest_facts(q).cpu(), rows, how_many(q));
-                             },
-                             rows == UnitRows::cut ? of_unit_rest : nothing});
+    return tiles_that_cover(
+        name, {{"statement", "schedule", "number"}}, summary,
+        {of_unit, unit_parts,
+         [rows](const Question& q, const Statement& s, const NaiveLoops& nest) { return unit_tiles(s, nest, nest_facts(q).cpu(), rows, how_many(q)); },
+         rows == UnitRows::cut ? of_unit_rest : nothing});
 }
 
 ListKind tiles_of_sweeps(const char* name, const char* summary, SweepKind kind) {

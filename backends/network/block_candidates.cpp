@@ -9,8 +9,8 @@ namespace loopegg {
 namespace {
 
 constexpr std::int64_t max_rows = 64, min_rows = 8;  // of a block
-constexpr std::int64_t rows_at_once = 4;                 // of which a core adds up products, so a block of other numbers of rows wastes some
-constexpr std::size_t sizes_tried = 2;                   // numbers of rows, and numbers of columns for each
+constexpr std::int64_t rows_at_once = 4;             // of which a core adds up products, so a block of other numbers of rows wastes some
+constexpr std::size_t sizes_tried = 2;               // numbers of rows, and numbers of columns for each
 
 // The largest numbers of rows that blocks may have: those that divide the rows, else those that leave the last block few rows short.
 std::vector<std::int64_t> row_blocks(std::int64_t rows) {

@@ -56,8 +56,8 @@ struct SiteResult {
     Latency original_latency, latency;
     std::int64_t macs = 0, original_macs = 0, parameters = 0;
     std::string nest_before, nest_after, pseudo_before, pseudo_after;
-    std::string precision{};                       // of the numbers that it multiplies, "bf16"; empty: the run allowed float32 alone
-    std::optional<double> rounding_alone{};        // how far outputs move if it alone is rounded, as a share of the largest one
+    std::string precision{};                 // of the numbers that it multiplies, "bf16"; empty: the run allowed float32 alone
+    std::optional<double> rounding_alone{};  // how far outputs move if it alone is rounded, as a share of the largest one
     std::optional<double> error_bound, error_measured;
     std::string nest_restoring, pseudo_restoring;  // the second nest of a site whose channels a convolution brings back
 
