@@ -110,7 +110,7 @@ TEST_CASE("a rule that is not proved is refused, and admitted on request it is n
     }
 }
 
-// experiments/xla-rules.md counts them.
+// experiments/faults.md counts them.
 TEST_CASE("rules of XLA's simplifier that values can express get these verdicts", "[rules]") {
     CaseTable table(std::filesystem::path(LOOPEGG_RULES) / "../tests/rules/xla.txt");
     for (TableCase& c : table.cases()) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Section 7 of the ASPLOS 2021 paper: how long 1,000 configurations take, and how many of them Fisher Potential rejects.
 
-    experiments/paper/section7/count.py LOOPEGG OUT [--networks N] [--seeds N] [--data FOLDER] [MODEL...]
+    experiments/paper/section7.py LOOPEGG OUT [--networks N] [--seeds N] [--data FOLDER] [MODEL...]
 
 Draws N configurations of each network by random sequences of rules/paper.rules, and asks the condition of that file about each. OUT gets every verdict with its
 evidence (MODEL.jsonl), and table.md, the table that is printed.
