@@ -12,9 +12,19 @@ from cases import certified, expect_certified, run_cases
 
 LOOPEGG = sys.argv[1]
 RULES_DISCOVER = pathlib.Path(__file__).resolve().parents[3] / "rules/discover.rules"
-RULES = str(pathlib.Path(__file__).resolve().with_name("pointwise.rules"))
 MODEL = str(pathlib.Path(__file__).resolve().parents[3] / "examples" / "tiny-residual.json")
 FOLDER = tempfile.TemporaryDirectory()
+RULES = FOLDER.name + "/pointwise.rules"
+pathlib.Path(RULES).write_text(f"""; Discovery that can leave out one thing: a 1x1 convolution computes all channels from the first half or quarter.
+(language nest)
+(include "{RULES_DISCOVER.with_name('structure.rules')}")
+
+(ruleset narrow
+  (rule narrow-channels (nest ?n (at ?a ?s)) ~> (restore pointwise (nest ?n (at (span ?a 0 (/ (extent ?a) ?k)) ?s)))
+                        :for ?k (2 4) :when (parallel ?a) (digit ?a) (comes-back pointwise ?a) (divides ?k (extent ?a)) (capacity)))
+
+(phase networks :rules narrow :iterations 2)
+""")
 ENVIRONMENT = dict(os.environ, LOOPEGG_STORE=FOLDER.name + "/latency.sqlite", LOOPEGG_EVIDENCE=FOLDER.name + "/evidence.sqlite")
 
 
