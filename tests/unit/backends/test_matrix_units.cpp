@@ -351,7 +351,7 @@ TEST_CASE("units of a target are checked with their place in its file", "[errors
     const auto with = [](const std::string& unit) { return R"({"name": "t", "tvm": {"kind": "llvm"}, "machine": {"units": [)" + unit + "]}}"; };
     CHECK_NOTHROW(check_target("t.json", with(R"({"instruction": "x", "operands": "bf16", "rows": 1, "columns": 16, "depth": 2, "packed": 2})")));
     CHECK_THROWS_WITH(check_target("t.json", with(R"({"instruction": "x", "operands": "bf17", "rows": 1, "columns": 16, "depth": 2})")),
-                      Catch::Contains("t.json:1:") && Catch::Contains("'operands' is 'bf17', expected bf16 or int8 or tf32"));
+                      Catch::Contains("t.json:1:") && Catch::Contains("'operands' is 'bf17', expected bf16 or fp16 or int8 or tf32"));
     CHECK_THROWS_WITH(check_target("t.json", with(R"({"instruction": "x", "operands": "bf16", "rows": 0, "columns": 16, "depth": 2})")),
                       Catch::Contains("t.json:1:"));
     CHECK_THROWS_WITH(check_target("t.json", with(R"({"instruction": "x", "operands": "bf16", "rows": 1, "columns": 16, "depth": 3, "packed": 2})")),
