@@ -112,6 +112,10 @@ NetSizes sizes_of_net(std::string_view op, std::string_view joining, std::int64_
     for (const NetSizes& p : parts)
         if (!p.broken.empty()) return p;
     NetSizes sizes;
+    if (parts.size() != net_parts(op)) {
+        sizes.broken = fmt::format("'{}' has {} networks as parts, and needs {}", op, parts.size(), net_parts(op));
+        return sizes;
+    }
     if (op == "same" || op == "each")
         sizes.out = {{0, 1}};
     else if (op == "spread")
