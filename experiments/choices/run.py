@@ -211,25 +211,21 @@ def prepare(base, data, options):
 
 # ---- processes ---------------------------------------------------------------------------------------------------------------
 
-def work(rank, options, tell, ask):
-    """Asks for one job after another. Failures are reported; a device that has failed ends the process, because it would fail again."""
+def serve(member, options, load, train_one):
+    """Asks for one job after another. Failures are reported; a device that has failed ends the process, because it would fail again. `member` is (rank, tell, ask),
+    load(options, device) gives the data, and train_one(job, data, options) the line of a job."""
+    rank, tell, ask = member
     torch.set_num_threads(options.threads)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     torch.zeros(1, device=device)
     tell.put((rank, "up", None, None))
     while not os.path.exists(os.path.join(options.scratch, "unpacked")):
         time.sleep(0.1)
-    data, prepared = Data(options, device), {}
+    data = load(options, device)
     tell.put((rank, "loaded", None, None))
     while (job := ask.get()) is not None:
         try:
-            if job["cell"] == "original":
-                result = train_original(job["base"], job["students"], data, options)
-            else:
-                if job["base"] not in prepared:
-                    prepared[job["base"]] = prepare(job["base"], data, options)
-                result = train_student(job, prepared[job["base"]], data, options)
-            tell.put((rank, "done", job, result))
+            tell.put((rank, "done", job, train_one(job, data, options)))
         except Exception as e:
             traceback.print_exc()
             tell.put((rank, "failed", job, f"{type(e).__name__}: {e}"))
@@ -237,6 +233,19 @@ def work(rank, options, tell, ask):
                 return
         if device == "cuda":
             torch.cuda.empty_cache()
+
+
+def work(rank, options, tell, ask):
+    prepared = {}
+
+    def train_one(job, data, options):
+        if job["cell"] == "original":
+            return train_original(job["base"], job["students"], data, options)
+        if job["base"] not in prepared:
+            prepared[job["base"]] = prepare(job["base"], data, options)
+        return train_student(job, prepared[job["base"]], data, options)
+
+    serve((rank, tell, ask), options, Data, train_one)
 
 
 class Crowd:

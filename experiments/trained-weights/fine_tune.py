@@ -15,7 +15,6 @@ import os
 import queue
 import sys
 import time
-import traceback
 
 import torch
 
@@ -148,30 +147,18 @@ def train_student(job, prepared, data, options):
 # ---- processes ---------------------------------------------------------------------------------------------------------------
 
 def work(rank, options, tell, ask):
-    torch.set_num_threads(1)
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    torch.zeros(1, device=device)
-    tell.put((rank, "up", None, None))
-    while not os.path.exists(os.path.join(options.scratch, "unpacked")):
-        time.sleep(0.1)
-    data, prepared = Data(options, device), {}
-    tell.put((rank, "loaded", None, None))
-    while (job := ask.get()) is not None:
-        try:
-            if job["name"] == "original":
-                result = train_original(job, data, options)
-            else:
-                if place(options, job) not in prepared:
-                    prepared = {place(options, job): torch.load(place(options, job), map_location="cpu", weights_only=False)}
-                result = train_student(job, prepared[place(options, job)], data, options)
-            tell.put((rank, "done", job, result))
-        except Exception as e:
-            traceback.print_exc()
-            tell.put((rank, "failed", job, f"{type(e).__name__}: {e}"))
-            if "CUDA error" in str(e):
-                return
-        if device == "cuda":
-            torch.cuda.empty_cache()
+    prepared = {}       # of one original at a time
+
+    def train_one(job, data, options):
+        if job["name"] == "original":
+            return train_original(job, data, options)
+        of = place(options, job)
+        if of not in prepared:
+            prepared.clear()
+            prepared[of] = torch.load(of, map_location="cpu", weights_only=False)
+        return train_student(job, prepared[of], data, options)
+
+    R.serve((rank, tell, ask), options, Data, train_one)
 
 
 def work_of(job):
@@ -270,6 +257,7 @@ def main():
     parser.add_argument("--until", type=float, required=True)
     parser.add_argument("--seeds", type=lambda text: [int(s) for s in text.split(",")], default=[0, 1, 2])
     parser.add_argument("--workers", type=int, default=6)
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--scratch", default="/tmp/trained-weights")
     parser.add_argument("--epochs", type=int, help="of students, for a trial")
     parser.add_argument("--original-epochs", type=int)
